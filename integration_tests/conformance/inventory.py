@@ -16,14 +16,15 @@ _PACKAGE = "dbt.tests.adapter"
 _ROOT = Path(next(iter(adapter_tests.__path__)))
 
 _GRANTS = "a warehouse of files has no grants; a model that asks for some gets a warning"
-_FUNCTIONS = "functions as dbt resources are not offered"
+_JAVASCRIPT = "Spark has no JavaScript functions"
+_AGGREGATE = "Spark has no aggregate functions in SQL"
+_PYTHON_FUNCTION = "Spark stores no Python functions"
 _MATERIALIZED_VIEW = "materialized views are not offered"
 _PYTHON = "Python models are not offered"
 
 _AREAS: Mapping[str, str] = {
     "catalog_integrations": "there is no catalog server, so no catalogs.yml",
     "column_types": "compares Postgres' names of types",
-    "functions": _FUNCTIONS,
     "grants": _GRANTS,
     "materialized_view": _MATERIALIZED_VIEW,
     "python_model": _PYTHON,
@@ -38,6 +39,28 @@ _CLASSES: Mapping[str, str] = {
     "dbt_debug.test_dbt_debug.BaseDebugPostgres": "Postgres' profile and output",
     "dbt_show.test_dbt_show.BaseShowDoesNotHandleDoubleLimit": "optional (the message is the database's)",
     "empty.test_empty.BaseTestEmptySeedFlag": "optional (dbt seed --empty exists from dbt-core 1.12)",
+    **{
+        f"functions.test_js_udfs.{name}": _JAVASCRIPT
+        for name in (
+            "BasicJSAggregateUDF",
+            "BasicJSUDF",
+            "JSAggregateUDFVolatilityIgnored",
+            "JSUDFDefaultArgSupport",
+            "JSUDFDeterministicVolatility",
+            "JSUDFMultiLineBody",
+            "JSUDFNonDeterministicVolatility",
+            "JSUDFStableVolatilityWarns",
+        )
+    },
+    "functions.test_udafs.BasicSQLUDAF": _AGGREGATE,
+    "functions.test_udafs.UDAFBase": _AGGREGATE,
+    "functions.test_udafs.BasicPythonUDAF": _PYTHON_FUNCTION,
+    "functions.test_udafs.PythonUDAFDefaultArgSupport": _PYTHON_FUNCTION,
+    "functions.test_udfs.PythonUDFDefaultArgSupport": _PYTHON_FUNCTION,
+    "functions.test_udfs.PythonUDFNotSupported": "the error names the feature (TS1884), not a macro of dbt",
+    "functions.test_udfs.PythonUDFSupported": _PYTHON_FUNCTION,
+    "functions.test_udfs.PythonUDFVolatilitySupport": _PYTHON_FUNCTION,
+    "functions.test_udfs.PythonUDFWithPackagesSupported": _PYTHON_FUNCTION,
     "utils.test_current_timestamp.BaseCurrentTimestampAware": "one of Aware and Naive applies",
     "utils.test_escape_single_quotes.BaseEscapeSingleQuotesQuote": "Spark escapes with a backslash",
 }

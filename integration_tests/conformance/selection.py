@@ -28,6 +28,7 @@ SELECTED: Mapping[str, frozenset[str] | None] = {
     ),
     "test_empty": frozenset({"TestEmpty"}),
     "test_ephemeral": frozenset({"TestEphemeralMulti"}),
+    "test_functions": frozenset({"TestCanFindScalarFunctionRelation", "TestUDFs"}),
     "test_hooks": frozenset(
         {"TestPrePostModelHooks", "TestPrePostRunHooks", "TestPrePostModelHooksOnSnapshots"}
     ),

@@ -80,7 +80,7 @@ class Project:
 
     def forget_pages(self) -> None:
         """Models and tables that another page brought go; pages run in any order."""
-        for path in (self.folder / "models").rglob("*.*"):
+        for path in [*(self.folder / "models").rglob("*.*"), *(self.folder / "functions").rglob("*.*")]:
             if path.relative_to(self.folder).as_posix() not in self.files:
                 path.unlink()
         for database in self.engine.databases():

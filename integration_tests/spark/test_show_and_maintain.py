@@ -39,7 +39,7 @@ def test_show_create_table_makes_it_again(engine: Engine) -> None:
         assert again.replace("`other`", "`demo`", 1) == text
     facts = engine.table("other.orders").facts()
     assert (facts.primary_key, facts.partition_by, facts.buckets) == (("id", "day"), ("day",), 2)
-    with pytest.raises(TablestoreError, match="TS1535"):
+    with pytest.raises(TablestoreError, match="TS1538"):
         engine.sql("show create table demo.nothing")
 
 

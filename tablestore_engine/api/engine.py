@@ -25,6 +25,7 @@ from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
+from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.datasource.spark_source import register_source
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
@@ -164,7 +165,9 @@ class Engine:
         with self._warehouse.running(needs_spark=True):
             _, meanings = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
         return frozenset(
-            f"{database}.{name}" for (database, name), found in meanings.items() if found is not None
+            f"{database}.{name}"
+            for (database, name), found in meanings.items()
+            if isinstance(found, ResolvedTable | ResolvedView)
         )
 
     def stateful_clause(
@@ -289,6 +292,14 @@ class Engine:
     def drop_view(self, name: str) -> None:
         """A missing one is fine."""
         self._warehouse.relations.drop_view(Identifier.parse(name))
+
+    def functions(self, database: str) -> tuple[str, ...]:
+        """Names of the SQL functions of a database, sorted."""
+        return self._warehouse.catalog.functions.list_names(database)
+
+    def function_texts(self, sql: str) -> str:
+        """What a text calls of the warehouse: stored texts of functions, empty for none; Spark is not asked."""
+        return self._warehouse.relations.names.function_texts(sql)
 
     def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
+from tablestore_engine.catalog.functions import FunctionStore
 from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
@@ -52,6 +53,11 @@ class FilesystemCatalog:
         """The views of the warehouse."""
         return ViewStore(self.fileio, self.warehouse)
 
+    @property
+    def functions(self) -> FunctionStore:
+        """The SQL functions of the warehouse."""
+        return FunctionStore(self.fileio, self.warehouse)
+
     def check_writable(self) -> None:
         """Raises FixRequest TS1416, Unsupported TS1203."""
         check_store(self.fileio, self.warehouse, self.runtime)
@@ -68,9 +74,8 @@ class FilesystemCatalog:
         return self.fileio.exists(database_location(self.warehouse, check_name("database", database)))
 
     def create_database(self, database: str) -> None:
-        """Make the folder; an existing one is fine. Where names are all there is, a file stands for it.
-
-        Raises FixRequest TS1416, TS1458, Unsupported TS1203: a store that was never written, and cannot hold a table.
+        """Make the folder, or a file for it; an existing one is fine. Raises TS1416, TS1458, TS1203 (a new store that
+        cannot hold a table).
         """
         check_not_system(database)
         folder = database_location(self.warehouse, check_name("database", database))
@@ -82,8 +87,9 @@ class FilesystemCatalog:
 
     def drop_database(self, database: str, *, cascade: bool) -> None:
         """Remove it; with content only when `cascade`. Raises FixRequest TS1404, NotFound TS1405."""
-        self._check_database(database)
-        names = (*self.list_tables(database), *self.views.list_names(database))
+        self.check_database(database)
+        stores = (self.views, self.functions)
+        names = (*self.list_tables(database), *(name for one in stores for name in one.list_names(database)))
         if names and not cascade:
             raise FixRequest(
                 "TS1404",
@@ -161,7 +167,7 @@ class FilesystemCatalog:
 
     def create_table(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
         """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
-        self._check_database(identifier.database)
+        self.check_database(identifier.database)
         check_writable(schema)
         if not identifier.is_replacement and self.views.find(identifier) is not None:
             raise self._taken(identifier, "a view")
@@ -280,7 +286,7 @@ class FilesystemCatalog:
         way_out = f"CREATE TABLE {new} CLONE {old} copies its files in the store; then DROP TABLE {old}"
         folders = folders_of(self.fileio, self.location(old), "RENAME of a table", way_out)
         self._check_table(old)
-        self._check_database(new.database)
+        self.check_database(new.database)
         if self.views.find(new) is not None or self.schemas(new).list_ids():
             raise self._taken(new, "a table or view")
         target = self.location(new)
@@ -296,7 +302,7 @@ class FilesystemCatalog:
 
         Raises NotFound TS1405, RetryError TS1367, TS1368, as plan_clone.
         """
-        self._check_database(identifier.database)
+        self.check_database(identifier.database)
         place = self.location(identifier)
         if self._flat.is_held(place):
             self.end_hold(identifier)
@@ -304,7 +310,7 @@ class FilesystemCatalog:
 
     def place_table(self, folder: str, identifier: Identifier) -> None:
         """Give a complete folder of a table its name. Raises TS1405, TS1406."""
-        self._check_database(identifier.database)
+        self.check_database(identifier.database)
         folders = folders_of(
             self.fileio, folder, "CLONE of a table", "write the rows with CREATE TABLE AS SELECT"
         )
@@ -322,7 +328,7 @@ class FilesystemCatalog:
 
     def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
         """Create or replace a view. Raises TS1405, TS1406 when a table has the name."""
-        self._check_database(identifier.database)
+        self.check_database(identifier.database)
         if self.is_table(identifier):
             raise self._taken(identifier, "a table")
         if self.fileio.folders is None and self._flat.is_held(self.location(identifier)):
@@ -362,7 +368,8 @@ class FilesystemCatalog:
     def _flat(self) -> FlatTables:
         return FlatTables(self.fileio, self.runtime)
 
-    def _check_database(self, database: str) -> None:
+    def check_database(self, database: str) -> None:
+        """Raises NotFound TS1405."""
         if not self.has_database(database):
             raise NotFound(
                 "TS1405",

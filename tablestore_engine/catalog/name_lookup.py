@@ -1,4 +1,4 @@
-"""Names as SQL writes them -> what they mean: tables at a state, and views.
+"""Names as SQL writes them -> what they mean: tables at a state, views, and functions.
 
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
 System     a view of information_schema is made by whom the warehouse names
@@ -15,6 +15,7 @@ from tablestore_engine.catalog.identifier import SYSTEM_DATABASE, Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import (
     NO_SNAPSHOT,
+    ResolvedFunction,
     ResolvedName,
     ResolvedSystemView,
     ResolvedTable,
@@ -23,6 +24,7 @@ from tablestore_engine.catalog.resolved_names import (
 )
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.sql.as_of_clause import called_names
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.stage.staging import find_stage_name
@@ -41,11 +43,11 @@ class NameLookup:
         self._catalog = catalog
         self._tables = tables
         self._find_system_view = find_system_view
-        self._own_views: set[str] = set()
+        self._own_texts: set[str] = set()
 
-    def note_own_view(self, sql: str) -> None:
+    def note_own_text(self, sql: str) -> None:
         """The text is of this process, so it may do what the user may."""
-        self._own_views.add(sql)
+        self._own_texts.add(sql)
 
     def lookup(
         self, database: str, name: str, version: TableVersion | None
@@ -67,7 +69,31 @@ class NameLookup:
         view = self._catalog.views.find(identifier)
         if view is None:
             return None
-        return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_views)
+        return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
+
+    def find_function(self, database: str, name: str) -> ResolvedFunction | None:
+        """A function of the warehouse; a name of a past state has none."""
+        if not _is_name(database) or not _is_name(name) or split_database(database)[1] is not None:
+            return None
+        identifier = Identifier(database, name.lower())
+        found = self._catalog.functions.find(identifier)
+        if found is None:
+            return None if database == database.lower() else self.find_function(database.lower(), name)
+        is_volatile = found.parsed(identifier).is_deterministic is False
+        return ResolvedFunction(found.sql, is_volatile, found.sql in self._own_texts)
+
+    def function_texts(self, sql: str) -> str:
+        """Stored texts of the functions that a text calls, also through other functions; sorted by name."""
+        found: dict[tuple[str, str], str] = {}
+        todo = list(called_names(sql))
+        while todo:
+            database, name = todo.pop()
+            key = (database.lower(), name.lower())
+            function = None if key in found else self.find_function(database, name)
+            if function is not None:
+                found[key] = function.sql
+                todo += called_names(function.sql)
+        return "\n".join(f"{'.'.join(key)}{text}" for key, text in sorted(found.items()))
 
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""

@@ -1,4 +1,4 @@
-"""What a name means in a statement: a table at one state, or a view's text.
+"""What a name means in a statement: a table at one state, or the text of a view or function.
 
 INVARIANT  two ResolvedTables with equal `version` have equal rows: the version names location, branch, snapshot.
 INVARIANT  nobody parses a version: what it was made from is in the fields beside it.
@@ -74,7 +74,17 @@ class ResolvedSystemView:
     rows: Callable[[ViewColumns], Sequence[tuple[object, ...]]] = field(compare=False, repr=False)
 
 
+@dataclass(frozen=True)
+class ResolvedFunction:
+    """A stored SQL function; `sql` is all that follows its name, `is_volatile`: declared NOT DETERMINISTIC."""
+
+    sql: str
+    is_volatile: bool = False
+    is_own: bool = False
+
+
 ResolvedName = ResolvedTable | ResolvedView
+Meaning = ResolvedName | ResolvedFunction
 
 
 @dataclass(frozen=True)

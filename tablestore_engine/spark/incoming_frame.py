@@ -21,7 +21,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.spark_types import from_spark_type, has_spark_type, spark_type
-from tablestore_engine.sql.as_of_clause import plain_words
+from tablestore_engine.sql.as_of_clause import called_names, plain_words
 from tablestore_engine.sql.scanner import quote_name
 
 VIOLATION_COLUMN = "_TS_VIOLATED"
@@ -97,6 +97,7 @@ def _condition_struct(fields: Sequence[DataField], conditions: Sequence[str]) ->
 
 
 def _with_helpers(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> DataFrame:
+    _refuse_functions([*([delete_when] if delete_when else []), *checks.values()])
     has_kinds = ROW_KIND_COLUMN in frame.columns
     if delete_when is not None:
         if has_kinds:
@@ -115,6 +116,19 @@ def _with_helpers(frame: DataFrame, delete_when: str | None, checks: Mapping[str
             VIOLATION_COLUMN, sf.expr(f"case when not ({alive}true) then cast(null as string) {cases} end")
         )
     return frame
+
+
+def _refuse_functions(conditions: Sequence[str]) -> None:
+    """Nothing looks up the names in a condition, so a function would be the one that the session has by chance."""
+    called = [(one, text) for text in conditions for one in called_names(text)]
+    if called:
+        (name, text), *_ = called
+        raise Unsupported(
+            "TS1536",
+            f"a condition of the write calls {'.'.join(name)}()",
+            why=f"functions of the warehouse can be called in queries, not in delete_when and in checks: {text}",
+            fix="call it in the query, as a column, and name that column in the condition",
+        )
 
 
 def _quoted(name: str) -> str:

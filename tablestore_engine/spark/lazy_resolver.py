@@ -50,6 +50,11 @@ class LazyResolver:
                 )
             return self._resolver
 
+    def forget_function(self, identifier: Identifier) -> None:
+        """A function was dropped. REQUIRES no lock of ours."""
+        if self._resolver is not None:
+            self._resolver.forget_function(identifier.database, identifier.name)
+
     def forget(self, identifier: Identifier) -> None:
         """A table or view was dropped or renamed. REQUIRES no lock of ours: the resolver looks names up."""
         if self._resolver is not None:

@@ -12,7 +12,6 @@ INVARIANT  a versioned name (`demo__s7.orders`) is immutable; a plain name is re
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -25,30 +24,43 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import (
     NO_OVERRIDES,
+    Meaning,
     Overrides,
-    ResolvedName,
+    ResolvedFunction,
     ResolvedSystemView,
     ResolvedTable,
     ResolvedView,
 )
-from tablestore_engine.errors import FixRequest, NotFound, TablestoreError, Unsupported
+from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.missing_names import (
+    DEFAULT_DATABASE,
+    is_missing_name,
+    missing_name,
+    no_such_table,
+)
 from tablestore_engine.spark.read_way import ChosenReads
+from tablestore_engine.spark.session_functions import (
+    create_text,
+    expanded,
+    forget_function,
+    is_registered,
+    list_calls,
+    note_registered,
+)
 from tablestore_engine.spark.session_names import Name, SessionNames
-from tablestore_engine.spark.statement_lookups import StatementLookups
+from tablestore_engine.spark.statement_names import StatementNames, function_key
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.system_view_sql import system_view_sql
-from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
+from tablestore_engine.sql.as_of_clause import called_names, plain_words, qualified_names, rewrite
 from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.table_version import TableVersion, split_database
 
-DEFAULT_DATABASE = "default"
 _ROUNDS_MAX = 200
 _VIEW_DEPTH_MAX = 50
-_MISSING = "TABLE_OR_VIEW_NOT_FOUND"
 
 
 _SESSIONS: dict[str, SessionNames] = {}
@@ -125,33 +137,35 @@ class Resolver:
 
     def pinned_query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
-    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
+    ) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
         """The rows, and what each (database, name) in lower case of the statement meant; None: nothing of ours.
 
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
-            statement = StatementLookups(self._names, overrides, self._system_view)
+            statement = StatementNames(self._names, overrides, self._session, self._system_view)
             text = self._prepare(text, statement, depth=0)
             frame = self._analyse(text, statement, dict(args) if args else None)
+            if statement.calls_functions:
+                frame = expanded(frame, self._session)
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 
     def query_in(
         self, session: SparkSession, text: str, overrides: Overrides
-    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
+    ) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
         """The same in another session over the same catalog, whose temporary views `text` may name too.
 
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
-            statement = StatementLookups(self._names, overrides, self._system_view)
+            statement = StatementNames(self._names, overrides, session, self._system_view)
             frame = self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
+            if statement.calls_functions:
+                frame = expanded(frame, session)
         return frame, dict(statement.meanings)
 
-    def whole_query(
-        self, text: str, overrides: Overrides
-    ) -> tuple[DataFrame, Mapping[Name, ResolvedName | None]]:
+    def whole_query(self, text: str, overrides: Overrides) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
         """The same as Spark analyzes it: no file is left out yet, each table is one View node.
 
         REQUIRES in_use() as long as the rows are used.
@@ -175,9 +189,24 @@ class Resolver:
             if self._registry.remove((database.lower(), name.lower())):
                 self._session.sql(f"drop view if exists {quote_name(database)}.{quote_name(name)}")
 
+    def forget_function(self, database: str, name: str) -> None:
+        """Remove a function from the session (it was dropped)."""
+        with self._registry.lock:
+            forget_function(self._registry, self._session, (database.lower(), name.lower()))
+
+    def check_function(self, name: Name, function: ResolvedFunction, overrides: Overrides) -> None:
+        """Create a function in the session, before the warehouse has it: Spark analyses its body.
+
+        Raises FixRequest TS1505, TS1535, NotFound TS1515.
+        """
+        with self._registry.lock:
+            new = ((name[0], name[1].lower()), function)
+            statement = StatementNames(self._names, overrides, self._session, self._system_view, new)
+            self._ensure_function(name, statement, depth=0)
+
     # --- steps ---
 
-    def _prepare(self, text: str, statement: StatementLookups, *, depth: int) -> str:
+    def _prepare(self, text: str, statement: StatementNames, *, depth: int) -> str:
         """Steps 1 and 2 for a text: all names that it can mean are registered as this statement sees them."""
         text = rewrite(
             drop_empty_catalogs(text),
@@ -186,6 +215,8 @@ class Resolver:
         )
         for database, name in qualified_names(text):
             self._ensure((database, name), statement, depth=depth)
+        for called in list_calls(text, self._registry):
+            self._ensure_function(called, statement, depth=depth)
         known = {name for database, name in self._registry.versions if database == DEFAULT_DATABASE}
         for name in known and known & {word.lower() for word in plain_words(text)}:
             self._ensure((DEFAULT_DATABASE, name), statement, depth=depth)
@@ -194,7 +225,7 @@ class Resolver:
     def _analyse(
         self,
         text: str,
-        statement: StatementLookups,
+        statement: StatementNames,
         args: dict[str, object] | None = None,
         session: SparkSession | None = None,
     ) -> DataFrame:
@@ -203,12 +234,12 @@ class Resolver:
             try:
                 return (session or self._session).sql(text, args)
             except AnalysisException as error:
-                if not _is_missing_name(error):
+                if not is_missing_name(error):
                     raise spark_errors.translate(error) from None
-                missing = _missing_name(error)
+                missing = missing_name(error)
                 known = (missing[0].lower(), missing[1].lower())
                 if known in statement.done or self._ensure(missing, statement, depth=0) is None:
-                    raise _no_such_table(missing) from None
+                    raise no_such_table(missing) from None
         raise FixRequest(
             "TS1512",
             "the statement names too many tables",
@@ -216,7 +247,7 @@ class Resolver:
             fix="write names as database.table, so that they are found before the statement is analysed",
         )
 
-    def _ensure(self, name: Name, statement: StatementLookups, *, depth: int) -> str | None:
+    def _ensure(self, name: Name, statement: StatementNames, *, depth: int) -> str | None:
         """Register a plain name as this statement sees it; its version, or None when it names nothing of ours."""
         written, name = name, (name[0].lower(), name[1].lower())
         if name in statement.done and statement.is_bound(written):
@@ -242,7 +273,7 @@ class Resolver:
         statement.done[name] = version
         return version
 
-    def _ensure_view(self, name: Name, view: ResolvedView, statement: StatementLookups, *, depth: int) -> str:
+    def _ensure_view(self, name: Name, view: ResolvedView, statement: StatementNames, *, depth: int) -> str:
         """Register a stored view after the names in its text; it is made again when their columns changed."""
         if depth > _VIEW_DEPTH_MAX:
             raise FixRequest(
@@ -257,7 +288,10 @@ class Resolver:
         definition = f"create or replace view {full}{comment} as {text}"
         if not view.is_own:  # also when it is registered: another engine of the session may trust more
             self.stored_sql.check_view(
-                ".".join(name), definition, lambda *found: statement.lookup(*found) is not None
+                ".".join(name),
+                definition,
+                lambda *found: statement.lookup(*found) is not None,
+                lambda *found: statement.find_function(found) is not None,
             )
         version = _view_version(view, text, self._shapes(text, statement))
         if self._registry.versions.get(name) != version:
@@ -265,7 +299,7 @@ class Resolver:
             self._analyse(definition, statement)
         return version
 
-    def _system_view(self, view: ResolvedSystemView, statement: StatementLookups) -> str:
+    def _system_view(self, view: ResolvedSystemView, statement: StatementNames) -> str:
         """Its rows are read now; stored views have the columns that this statement sees."""
 
         def columns_of(database: str, name: str) -> list[tuple[str, str, bool]]:
@@ -279,7 +313,36 @@ class Resolver:
 
         return system_view_sql(view.columns, view.rows(columns_of))
 
-    def _shapes(self, text: str, statement: StatementLookups) -> list[str]:
+    def _ensure_function(self, written: Name, statement: StatementNames, *, depth: int) -> None:
+        """Register a function as this statement sees it, after the names in its text."""
+        name = (written[0].lower(), written[1].lower())
+        found, key = statement.find_function(written), function_key(written)
+        if found is None:
+            if key not in statement.done:
+                forget_function(self._registry, statement.session, name)
+            return
+        statement.bind((written[0], key[1]), found)
+        with statement.inside(name):
+            if key in statement.done:
+                return
+            text = self._prepare(found.sql, statement, depth=depth + 1)
+        definition = create_text(name, text)
+        if not found.is_own:
+            self.stored_sql.check_function(
+                ".".join(name),
+                definition,
+                lambda *one: statement.lookup(*one) is not None,
+                lambda *one: statement.find_function(one) is not None,
+            )
+        version = _digest([definition, *self._shapes(text, statement)])
+        if not is_registered(self._registry, statement.session, name, version):
+            self._tables.ensure_database(name[0])
+            for session in dict.fromkeys((self._session, statement.session)):
+                self._analyse(definition, statement, session=session)
+            note_registered(self._registry, statement.session, name, version)
+        statement.done[key], statement.meanings[key] = version, found
+
+    def _shapes(self, text: str, statement: StatementNames) -> list[str]:
         """The columns of each table and the version of each view that a view's text names."""
         shapes: list[str] = []
         for database, name in qualified_names(text):
@@ -288,14 +351,14 @@ class Resolver:
                 shapes.append(repr(found.schema.fields))
             elif found is not None:
                 shapes.append(str(statement.done.get((database.lower(), name.lower()))))
-        return shapes
+        return shapes + [str(statement.done.get(function_key(name))) for name in called_names(text)]
 
-    def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: StatementLookups) -> str:
+    def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: StatementNames) -> str:
         """Register the selected state under its versioned name; that name, quoted."""
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
         found = statement.lookup(database, name, version)
         if found is None:
-            raise _no_such_table((database, name))
+            raise no_such_table((database, name))
         if isinstance(found, ResolvedView):
             raise Unsupported(
                 "TS1514",
@@ -328,27 +391,8 @@ class Resolver:
 
 
 def _view_version(view: ResolvedView, text: str, shapes: list[str]) -> str:
-    parts = [text, view.comment or "", *shapes]
-    return "view-" + hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    return "view-" + _digest([text, view.comment or "", *shapes])
 
 
-def _is_missing_name(error: AnalysisException) -> bool:
-    """Whether the statement names a table that Spark does not know: Spark has one class and a condition for it."""
-    return error.getCondition() == _MISSING
-
-
-def _missing_name(error: AnalysisException) -> Name:
-    relation = (error.getMessageParameters() or {}).get("relationName", "")
-    parts = [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", relation)]
-    if not parts:
-        raise spark_errors.translate(error) from None
-    return (parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
-
-
-def _no_such_table(name: Name) -> NotFound:
-    return NotFound(
-        "TS1515",
-        f"table or view {name[0]}.{name[1]} does not exist",
-        why="no table and no stored view of that name is in the warehouse",
-        fix="check the spelling and the schema; `tablestore show` lists what there is",
-    )
+def _digest(parts: list[str]) -> str:
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

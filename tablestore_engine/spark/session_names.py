@@ -46,6 +46,7 @@ class SessionNames:
 
     lock: OrderedLock = field(default_factory=lambda: OrderedLock("names of a session", Rank.SESSION_NAMES))
     versions: dict[Name, str] = field(default_factory=dict)
+    functions: dict[Name, tuple[str, str]] = field(default_factory=dict)  # → session that has it, version
     made: dict[str, MadeState] = field(default_factory=dict)
     stand_ins: dict[str, RemoteFiles] = field(
         default_factory=dict

@@ -76,6 +76,10 @@ class SparkInner:
             plan = _single(self._optimizer, rule).apply(plan)
         return plan
 
+    def without_functions(self, plan: Jvm) -> Jvm:
+        """The bodies of SQL functions in place of their calls, in subqueries too."""
+        return _single(self._optimizer, "EliminateSQLFunctionNode").apply(plan)
+
     # ---- new nodes -----------------------------------------------------------------------------------------
 
     def placeholder(self, output: Jvm) -> Jvm:

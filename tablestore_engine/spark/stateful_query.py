@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's own usage
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore_engine.catalog.resolved_names import Overrides, ResolvedName
+from tablestore_engine.catalog.resolved_names import Meaning, Overrides
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
@@ -88,9 +88,7 @@ class StatefulQuery:
         self._session = _own_session(resolver.session)
         self.streams = tuple(streams)
         self._views = _stand_ins(streams)
-        self.meanings: dict[
-            Name, ResolvedName | None
-        ] = {}  # of the streams, and of what views among them read
+        self.meanings: dict[Name, Meaning | None] = {}  # of the streams, and of what views among them read
         for stream, one in self._views.items():
             self.meanings |= self._follow(stream, one.view)
         names = {(database.lower(), name.lower()): one for (database, name), one in self._views.items()}
@@ -155,7 +153,7 @@ class StatefulQuery:
             common.sparkContext, common._jsparkSession
         )  # whose making makes RDD.toDF the common one's again
 
-    def _follow(self, stream: Name, view: str) -> Mapping[Name, ResolvedName | None]:
+    def _follow(self, stream: Name, view: str) -> Mapping[Name, Meaning | None]:
         """A view of the range that streams; what the stream's name means."""
         name = f"{quote_name(stream[0])}.{quote_name(stream[1])}"
         found, meanings = self._resolver.query_in(self._session, f"select * from {name}", self._overrides)

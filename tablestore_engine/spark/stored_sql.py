@@ -1,4 +1,4 @@
-"""SQL text that lies in a warehouse is input, not code: what a view or a column default written by others may do.
+"""SQL text that lies in a warehouse is input, not code: what a view, a function or a column default of others may do.
 
 Steps      text -> Spark's own parser -> every part of the unresolved plan -> rules by the kind of node
 INVARIANT  what is checked is the statement that Spark will run, as Spark parses it: no pattern decides over its text
@@ -10,6 +10,7 @@ WHY        a deny list for Spark's own functions: they are reviewed when pyspark
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -48,6 +49,7 @@ _LEAVES = frozenset(
 _SUBSTITUTED = re.compile(r"\$\{\S+?\}")
 
 IsOurs = Callable[[str, str], bool]
+_SQL_FUNCTION = "CreateUserDefinedFunction"
 
 
 @dataclass
@@ -58,28 +60,64 @@ class StoredSql:
     is_trusted: bool = False
     _fine: set[str] = field(default_factory=set)
 
-    def check_view(self, name: str, statement: str, is_ours: IsOurs) -> None:
+    def check_view(self, name: str, statement: str, is_ours: IsOurs, is_function: IsOurs) -> None:
         """`statement` is the CREATE VIEW that Spark will run. Raises Unsupported TS1529, FixRequest TS1505."""
-        self._check(f"view {name}", statement, "parsePlan", is_ours)
+        self._check(f"view {name}", statement, "parsePlan", is_ours, is_function)
+
+    def check_function(self, name: str, statement: str, is_ours: IsOurs, is_function: IsOurs) -> None:
+        """`statement` is the CREATE FUNCTION that Spark will run, whose body and defaults Spark keeps as texts.
+
+        Raises Unsupported TS1529, FixRequest TS1505.
+        """
+        what = f"function {name}"
+        if self.is_trusted or statement in self._fine:
+            return
+        plan = self._parsed("parsePlan", statement)
+        if plan.nodeName() != _SQL_FUNCTION:
+            raise _refused(what, "is no SQL function")
+        for parse, text in self._texts_of(plan):
+            self._check(what, text, parse, is_ours, is_function)
+        self._fine.add(statement)
+
+    def _texts_of(self, plan: JavaObject) -> Iterator[tuple[str, str]]:
+        """Which method of the parser reads a text of CREATE FUNCTION, and the text."""
+        if plan.queryText().isDefined():
+            yield "parsePlan", str(plan.queryText().get())
+        if plan.exprText().isDefined():
+            yield "parseExpression", str(plan.exprText().get())
+        if plan.inputParamText().isDefined():
+            for field in self._parsed("parseRoutineParam", str(plan.inputParamText().get())).fields():
+                if (default := json.loads(str(field.metadata().json())).get("default")) is not None:
+                    yield "parseExpression", str(default)
 
     def check_default(self, column: str, expression: str) -> None:
         """The default of a table's column. Raises Unsupported TS1529, FixRequest TS1505."""
         self._check(f"the default of column {column}", expression, "parseExpression", lambda *_: False)
 
-    def _check(self, what: str, text: str, parse: str, is_ours: IsOurs) -> None:
+    def _check(
+        self, what: str, text: str, parse: str, is_ours: IsOurs, is_function: IsOurs = lambda *_: False
+    ) -> None:
         if self.is_trusted or text in self._fine:
             return
         if (found := _SUBSTITUTED.search(text)) is not None and self._substitutes():
             raise _refused(what, f"has {found[0]}, which Spark replaces by its settings and the environment")
-        java = self.session._jsparkSession.sessionState().sqlParser()
-        try:
-            plan = getattr(java, parse)(text)
-        except (PySparkException, Py4JError) as error:
-            raise spark_errors.translate(error) from None
-        danger = find_danger(plan, is_ours=is_ours, is_builtin=self._is_builtin, is_source=self._is_source)
+        danger = find_danger(
+            self._parsed(parse, text),
+            is_ours=is_ours,
+            is_builtin=self._is_builtin,
+            is_source=self._is_source,
+            is_function=is_function,
+        )
         if danger is not None:
             raise _refused(what, danger)
         self._fine.add(text)
+
+    def _parsed(self, parse: str, text: str) -> JavaObject:
+        java = self.session._jsparkSession.sessionState().sqlParser()
+        try:
+            return getattr(java, parse)(text)
+        except (PySparkException, Py4JError) as error:
+            raise spark_errors.translate(error) from None
 
     def _substitutes(self) -> bool:
         return str(self.session.conf.get("spark.sql.variable.substitute", "true")).lower() == "true"
@@ -104,7 +142,12 @@ class StoredSql:
 
 
 def find_danger(
-    plan: JavaObject, *, is_ours: IsOurs, is_builtin: Callable[[str], bool], is_source: Callable[[str], bool]
+    plan: JavaObject,
+    *,
+    is_ours: IsOurs,
+    is_builtin: Callable[[str], bool],
+    is_source: Callable[[str], bool],
+    is_function: IsOurs,
 ) -> str | None:
     """What the plan does that stored text may not, as the end of a sentence; None when there is nothing."""
     for kind, node in _walk(plan):
@@ -113,11 +156,14 @@ def find_danger(
         if kind in _COMPUTED_NAMES:
             return "has a name that is known only when it runs (IDENTIFIER)"
         if kind in _CALLS:
-            name = _called(node)
+            parts = _called(node)
+            name = parts[-1].lower()
+            if len(parts) == 2 and is_function(*parts):
+                continue  # its own text obeys the same rules
             if name in RUNS_OR_READS:
                 return f"calls {name}(), which can run code or read files"
             if not is_builtin(name):
-                return f"calls {name}(), which does not come with Spark"
+                return f"calls {'.'.join(parts)}(), which comes neither with Spark nor with the warehouse"
         if kind == _RELATION:
             parts = _strings(node.multipartIdentifier())
             if len(parts) == 2 and not is_ours(*parts) and is_source(parts[0]):
@@ -156,15 +202,16 @@ def _items(node: JavaObject) -> list[Any]:
     return found
 
 
-def _called(node: JavaObject) -> str:
-    """The last part of the name, in lower case: Spark's own answer to system.builtin.f, too."""
+def _called(node: JavaObject) -> list[str]:
+    """The parts of the name: Spark's own answer to system.builtin.f, too."""
     name = node.productElement(0)
     if not isinstance(name, JavaObject):
-        return str(name).lower()
+        return [str(name)]
     try:
-        return str(name.funcName()).lower()  # of a generator
+        function, database = str(name.funcName()), name.database()  # of a generator
     except Py4JError:
-        return _strings(name)[-1].lower()
+        return _strings(name)
+    return [str(database.get()), function] if database.isDefined() else [function]
 
 
 def _strings(sequence: JavaObject) -> list[str]:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from pyspark.sql import DataFrame
 
-from tablestore_engine.catalog.resolved_names import ResolvedName, ResolvedTable
+from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
 from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumns
 from tablestore_engine.queryplan.occurrences import TableColumns
 from tablestore_engine.queryplan.plan_nodes import Path, Place, PlanNode, read_plan
@@ -36,7 +36,7 @@ from tablestore_engine.queryplan.trace_steps import (
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.sql.table_version import split_database
 
-Names = Mapping[tuple[str, str], ResolvedName | None]
+Names = Mapping[tuple[str, str], Meaning | None]
 # table, names of columns, only rows before changes → the analyzed plan of its changes
 ChangesOf = Callable[[str, Sequence[str], bool], Jvm]
 _RULES = (

@@ -17,7 +17,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
-from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
+from tablestore_engine.catalog.resolved_names import (
+    Overrides,
+    ResolvedFunction,
+    ResolvedTable,
+    ResolvedView,
+)
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
@@ -81,8 +86,17 @@ class TracedQuery:
         self._plan = plan
         self.occurrences = find_occurrences(plan.root, plan.tables)
         self.volatile = find_volatile(plan.root, sql)
+        self.volatile = self.volatile or self._declared_volatile()
         if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
+
+    def _declared_volatile(self) -> str | None:
+        """A function of the warehouse that is declared NOT DETERMINISTIC, whatever its body says."""
+        found = sorted(self._names.items(), key=lambda one: one[0])
+        return next(
+            (".".join(name) for name, one in found if isinstance(one, ResolvedFunction) and one.is_volatile),
+            None,
+        )
 
     @property
     def tables(self) -> tuple[str, ...]:
@@ -100,6 +114,8 @@ class TracedQuery:
         for (database, name), found in sorted(self._names.items()):
             if isinstance(found, ResolvedView):
                 parts.append(f"view {database}.{name}: {found.sql}")
+            elif isinstance(found, ResolvedFunction):
+                parts.append(f"function {database}.{name}: {found.sql}")
             elif isinstance(found, ResolvedTable) and split_database(database)[1] is not None:
                 parts.append(f"state {database}.{name}: {found.key}")
             elif isinstance(found, ResolvedTable):

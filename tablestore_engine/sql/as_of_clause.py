@@ -145,6 +145,22 @@ def qualified_names(text: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def called_names(text: str) -> tuple[tuple[str, str], ...]:
+    """Distinct (a, b) of every dotted name before a parenthesis, as of qualified_names: calls of functions."""
+    tokens = significant(scan(text))
+    found: dict[tuple[str, str], None] = {}
+    index = 0
+    while index < len(tokens):
+        if not tokens[index].is_name:
+            index += 1
+            continue
+        parts, index = _dotted(tokens, index)
+        is_call = index < len(tokens) and tokens[index].is_operator("(")
+        if is_call and (len(parts) == 2 or (len(parts) == 3 and parts[0].lower() == "spark_catalog")):
+            found[parts[-2], parts[-1]] = None
+    return tuple(found)
+
+
 def plain_words(text: str) -> frozenset[str]:
     """Every single name of a text."""
     return frozenset(name_text(token) for token in significant(scan(text)) if token.is_name)

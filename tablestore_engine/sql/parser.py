@@ -21,6 +21,14 @@ from tablestore_engine.sql.dml_parser import (
     starts_query,
 )
 from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
+from tablestore_engine.sql.function_parser import (
+    function_name,
+    parse_create_function,
+    parse_describe_function,
+    parse_drop_function,
+    parse_show_functions,
+    refused,
+)
 from tablestore_engine.sql.maintenance_parser import (
     NO_EFFECT_WORDS,
     parse_no_effect,
@@ -110,9 +118,17 @@ def _create(cursor: Cursor) -> Statement:
     replace = cursor.accept("OR", "REPLACE")
     temporary = cursor.accept("GLOBAL") or False
     temporary = bool(cursor.accept_any("TEMPORARY", "TEMP")) or temporary
-    if cursor.sees("FUNCTION") or (temporary and cursor.sees("VIEW")):
+    if temporary and cursor.sees("FUNCTION", "VIEW"):
         cursor.rest()
         return SessionSql(cursor.slice(start))
+    if cursor.accept("FUNCTION"):
+        return parse_create_function(cursor, replace=replace)
+    if cursor.accept("AGGREGATE", "FUNCTION"):
+        raise refused(
+            function_name(cursor),
+            "an aggregate function",
+            "write the aggregate in the query, or as a dbt macro",
+        )
     if temporary:
         raise not_offered("CREATE TEMPORARY TABLE")
     if not replace and cursor.accept_any(*_SCHEMA_WORDS):
@@ -237,9 +253,11 @@ def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:
 def _drop(cursor: Cursor) -> Statement:
     start = cursor.peek()
     cursor.expect("DROP")
-    if cursor.sees("TEMPORARY", "FUNCTION"):
+    if cursor.sees("TEMPORARY"):
         cursor.rest()
         return SessionSql(cursor.slice(start))
+    if cursor.accept("FUNCTION"):
+        return parse_drop_function(cursor)
     if cursor.accept_any(*_SCHEMA_WORDS):
         if_exists = cursor.accept("IF", "EXISTS")
         name = _schema_name(cursor)
@@ -280,7 +298,6 @@ def _restore(cursor: Cursor) -> Restore:
 
 
 def _show(cursor: Cursor) -> Statement:
-    start = cursor.peek()
     cursor.expect("SHOW")
     kind = cursor.accept_any(
         "TABLES", "VIEWS", "SCHEMAS", "DATABASES", "NAMESPACES", "COLUMNS", "TBLPROPERTIES"
@@ -293,8 +310,7 @@ def _show(cursor: Cursor) -> Statement:
         return Show("table extended", database, None, cursor.string())
     if kind is None:
         if cursor.sees("FUNCTIONS", "USER", "SYSTEM", "ALL"):
-            cursor.rest()
-            return SessionSql(cursor.slice(start))
+            return parse_show_functions(cursor)
         token = cursor.peek()
         raise not_offered(f"SHOW {token.text if token else ''}")
     if kind in ("COLUMNS", "TBLPROPERTIES"):
@@ -311,10 +327,11 @@ def _show(cursor: Cursor) -> Statement:
 def _describe(cursor: Cursor) -> Statement:
     start = cursor.peek()
     cursor.at += 1
-    if cursor.sees("FUNCTION") or (cursor.sees("QUERY", *QUERY_STARTS) and not cursor.sees("TABLE")):
-        text = cursor.rest()
-        whole = cursor.slice(start)
-        return SessionSql(whole) if text.upper().startswith("FUNCTION") else Query(whole)
+    if cursor.sees("FUNCTION"):
+        return parse_describe_function(cursor)
+    if cursor.sees("QUERY", *QUERY_STARTS) and not cursor.sees("TABLE"):
+        cursor.rest()
+        return Query(cursor.slice(start))
     if cursor.sees(*_SCHEMA_WORDS) and cursor.peek(1) is not None:
         raise not_offered("DESCRIBE SCHEMA")
     if cursor.sees("HISTORY") and cursor.peek(1) is not None:

@@ -66,6 +66,41 @@ class CreateView:
 
 
 @dataclass(frozen=True)
+class CreateFunction:
+    """CREATE [OR REPLACE] FUNCTION; `definition` is all that follows the name. `returns`: None for Spark to infer it.
+
+    `is_deterministic` is what is declared; None: nothing is.
+    """
+
+    name: TableName
+    definition: str
+    body: str
+    parameters: tuple[ColumnDefinition, ...] = ()
+    returns: str | None = None
+    is_table: bool = False
+    is_deterministic: bool | None = None
+    comment: str | None = None
+    replace: bool = False
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DropFunction:
+    """DROP FUNCTION [IF EXISTS]."""
+
+    name: TableName
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class DescribeFunction:
+    """DESCRIBE FUNCTION [EXTENDED] schema.name."""
+
+    name: TableName
+    extended: bool = False
+
+
+@dataclass(frozen=True)
 class Drop:
     """DROP TABLE | VIEW [IF EXISTS]."""
 
@@ -249,7 +284,9 @@ class DropSchema:
 
 @dataclass(frozen=True)
 class Show:
-    """SHOW TABLES | TABLE EXTENDED | VIEWS | SCHEMAS | COLUMNS | TBLPROPERTIES | CREATE TABLE, from our catalog."""
+    """SHOW TABLES | TABLE EXTENDED | VIEWS | FUNCTIONS | SCHEMAS | COLUMNS | TBLPROPERTIES | CREATE TABLE, from our
+    catalog.
+    """
 
     kind: str
     database: str | None = None
@@ -315,5 +352,5 @@ class SessionSql:
 Statement = (
     CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Restore | Alter
     | CommentOn | CreateSchema | DropSchema | Show | Describe | DescribeHistory | Optimize | Vacuum | NoEffect
-    | Query | SessionSql
+    | Query | SessionSql | CreateFunction | DropFunction | DescribeFunction
 )  # fmt: skip

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tablestore_engine.catalog.resolved_names import ResolvedName, ResolvedTable
+from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.type_text import type_to_json
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
@@ -42,7 +42,7 @@ class InputColumns:
 
 
 def columns_of(
-    meanings: Mapping[tuple[str, str], ResolvedName | None], streams: Collection[tuple[str, str]]
+    meanings: Mapping[tuple[str, str], Meaning | None], streams: Collection[tuple[str, str]]
 ) -> InputColumns:
     """`streams`: (database, name); of a table beside them nothing is remembered by its columns' ids."""
     names = {(database.lower(), name.lower()) for database, name in streams}

@@ -16,7 +16,7 @@ from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
 from dbt.adapters.contracts.connection import AdapterResponse, Connection
-from dbt.adapters.contracts.relation import RelationConfig, RelationType
+from dbt.adapters.contracts.relation import RelationConfig
 from dbt_common.contracts.constraints import ConstraintType
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
@@ -93,7 +93,7 @@ class TablestoreAdapter(UnitTestResults):
         return "tablestore"
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Engine:  # type: ignore[override]
         """The engine of the target; opening it starts no JVM."""
         return get_engine(self._warehouse)
 
@@ -111,16 +111,6 @@ class TablestoreAdapter(UnitTestResults):
         return self._schemas[1]
 
     # --- what is there ---
-
-    @as_dbt_errors()
-    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
-        """Tables and views of a schema."""
-        try:
-            infos = self.engine.relations(str(schema_relation.schema))
-        except NotFound:
-            return []
-        named, make = [(one.identifier, RelationType(one.kind)) for one in infos], self.Relation.create
-        return [make(schema=one.database, identifier=one.name, type=kind) for one, kind in named]
 
     @as_dbt_errors()
     def list_schemas(self, database: str) -> list[str]:  # noqa: ARG002 - dbt's signature
@@ -374,7 +364,9 @@ class TablestoreAdapter(UnitTestResults):
         outcome = read_outcome(config)
         if outcome is not None:
             with as_dbt_errors():
-                for line in self.writer.tests.record(outcome, config["graph"]["nodes"]):
+                graph = config["graph"]
+                nodes = {**graph["nodes"], **(graph.get("functions") or {})}
+                for line in self.writer.tests.record(outcome, nodes):
                     logger.info(line)
 
     def cleanup_connections(self) -> None:

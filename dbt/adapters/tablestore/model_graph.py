@@ -1,6 +1,6 @@
 """Questions to dbt's graph: who tests a model, what it is built from, who else uses its topic.
 
-INVARIANT  pure: `nodes` is graph.nodes, unique id -> node as a mapping.
+INVARIANT  pure: `nodes` is graph.nodes and graph.functions, unique id -> node as a mapping.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
 
 
 def list_sources(nodes: Nodes, node_id: str) -> frozenset[str]:
-    """What lies right above a node, with what lies above views and ephemerals."""
+    """What lies right above a node, with what lies above views, ephemerals and functions."""
     found: set[str] = set()
     open_ids = list(_parents(nodes.get(node_id, {})))
     while open_ids:
@@ -66,7 +66,7 @@ def list_sources(nodes: Nodes, node_id: str) -> frozenset[str]:
         if above not in found:
             found.add(above)
             config = nodes.get(above, {}).get("config") or {}
-            if config.get("materialized") in ("view", "ephemeral"):
+            if config.get("materialized") in ("view", "ephemeral", "function"):
                 open_ids.extend(_parents(nodes[above]))
     return frozenset(found)
 

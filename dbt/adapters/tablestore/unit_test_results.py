@@ -11,7 +11,7 @@ from dbt_common.clients.agate_helper import table_from_data_flat
 
 from dbt.adapters.tablestore.connections import show_value
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.model_reports import ModelReports
+from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.write.unit_results import (
     UnitRun,
     UnitTest,
@@ -19,17 +19,11 @@ from dbt.adapters.tablestore.write.unit_results import (
     new_database,
     read_unit_test,
 )
-from tablestore_engine.api import Engine
 from tablestore_engine.spi import SYSTEM
 
 
-class UnitTestResults(ModelReports):
+class UnitTestResults(FunctionRelations):
     """A part of the adapter."""
-
-    @property
-    def engine(self) -> Engine:
-        """The engine of the target."""
-        raise NotImplementedError
 
     @available.parse_none
     @as_dbt_errors()

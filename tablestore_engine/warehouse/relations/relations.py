@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.functions import FunctionDefinition
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
@@ -133,11 +134,11 @@ class Relations:
         self.drop_view(target)
         self.forget(target)
 
-    # views and comments --------------------------------------------------------------------------
+    # views, functions and comments ---------------------------------------------------------------
 
     def put_view(self, identifier: Identifier, view: ViewDefinition) -> None:
         """Create or replace; its text is this process's own, which may do what the user may."""
-        self.names.note_own_view(view.sql)
+        self.names.note_own_text(view.sql)
         self.catalog.put_view(identifier, view)
 
     def drop_view(self, identifier: Identifier) -> None:
@@ -146,6 +147,18 @@ class Relations:
         if self.catalog.is_table(identifier.replacement):
             self.catalog.drop_table(identifier.replacement)
         self.forget(identifier)
+
+    def put_function(self, identifier: Identifier, function: FunctionDefinition) -> None:
+        """Create or replace; its text is this process's own, which may do what the user may."""
+        self.names.note_own_text(function.sql)
+        self.catalog.check_database(identifier.database)
+        stamped = replace(function, time_millis=self.catalog.runtime.now_ms())
+        self.catalog.functions.put(identifier, stamped)
+
+    def drop_function(self, identifier: Identifier) -> None:
+        """A missing one is fine."""
+        self.catalog.functions.drop(identifier)
+        self.spark.forget_function(identifier)
 
     def set_comments(self, identifier: Identifier, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""

@@ -16,7 +16,8 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.lazy_resolver import LazyResolver
-from tablestore_engine.spark.resolver import DEFAULT_DATABASE, Resolver
+from tablestore_engine.spark.missing_names import DEFAULT_DATABASE
+from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.spark_types import parse_ddl
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode

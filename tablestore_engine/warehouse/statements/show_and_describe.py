@@ -19,12 +19,16 @@ from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 
 def show(actions: TableActions, statement: Show, database: str) -> Fetched:
-    """SHOW SCHEMAS | TABLES | TABLE EXTENDED | VIEWS | COLUMNS | TBLPROPERTIES | CREATE TABLE."""
+    """SHOW SCHEMAS | TABLES | TABLE EXTENDED | VIEWS | FUNCTIONS | COLUMNS | TBLPROPERTIES | CREATE TABLE."""
     if statement.kind == "schemas":
         names = [name for name in actions.list_schemas() if _matches(name, statement.pattern)]
         return _answer(("namespace",), [(name,) for name in names])
     if statement.kind in ("tables", "views"):
         return _show_relations(actions, statement, statement.database or database)
+    if statement.kind == "functions":
+        at = statement.database or database
+        names = [name for name in actions.list_functions(at) if _matches(name, statement.pattern)]
+        return _answer(("function",), [(f"{at}.{name}",) for name in names])
     if statement.kind == "table extended":
         return _show_extended(actions, statement, statement.database or database)
     if statement.name is None:
@@ -80,14 +84,14 @@ def _show_extended(actions: TableActions, statement: Show, database: str) -> Fet
 
 
 def _create_text(actions: TableActions, place: tuple[str, str], schema: TableSchema | None) -> str:
-    """A statement that makes it again. Raises NotFound TS1535."""
+    """A statement that makes it again. Raises NotFound TS1538."""
     full = ".".join(map(quote_name, place))
     if schema is not None:
         return create_table_text(full, schema)
     view = actions.find_view_text(*place)
     if view is None:
         raise NotFound(
-            "TS1535",
+            "TS1538",
             f"{place[0]}.{place[1]} does not exist",
             why="no table and no stored view of that name is in the warehouse",
             fix="check the spelling and the schema",

@@ -13,15 +13,20 @@ from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, Overrides
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.spark.lazy_resolver import LazyResolver
-from tablestore_engine.spark.resolver import DEFAULT_DATABASE
+from tablestore_engine.spark.missing_names import DEFAULT_DATABASE
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.warehouse.statements import maintenance_statements, row_statements, table_statements
+from tablestore_engine.warehouse.statements import (
+    function_statements,
+    maintenance_statements,
+    row_statements,
+    table_statements,
+)
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
 from tablestore_engine.warehouse.statements.show_and_describe import describe, describe_history, show
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate, sql.Restore)
-_WITHOUT_SESSION = (sql.Drop, sql.DropSchema, sql.NoEffect)
+_WITHOUT_SESSION = (sql.Drop, sql.DropFunction, sql.DropSchema, sql.NoEffect)
 
 
 def needs_session(statement: sql.Statement) -> bool:
@@ -87,6 +92,9 @@ def _session(run: RunningStatement, s: sql.SessionSql) -> StatementResult:
 _RUNNERS: dict[type, Callable[[RunningStatement, Any], StatementResult]] = {
     sql.CreateTable: table_statements.create_table,
     sql.CreateView: table_statements.create_view,
+    sql.CreateFunction: function_statements.create_function,
+    sql.DropFunction: function_statements.drop_function,
+    sql.DescribeFunction: function_statements.describe_function,
     sql.Drop: table_statements.drop,
     sql.Insert: row_statements.insert,
     sql.Delete: row_statements.delete,

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tablestore_engine.catalog.functions import FunctionDefinition
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.views import ViewDefinition
@@ -219,7 +220,7 @@ class TableActions:
         """COMMENT ON TABLE."""
         self._warehouse.relations.set_comments(Identifier(database, table), text, {})
 
-    # views and databases -------------------------------------------------------------------------
+    # views ---------------------------------------------------------------------------------------
 
     def create_view(
         self,
@@ -239,6 +240,35 @@ class TableActions:
                 return
             raise _exists(identifier)
         self._warehouse.relations.put_view(identifier, ViewDefinition(sql, comment, dict(column_comments)))
+
+    # functions -----------------------------------------------------------------------------------
+
+    def check_schema(self, name: str) -> None:
+        """Raises NotFound TS1405."""
+        self._catalog.check_database(name)
+
+    def has_function(self, identifier: Identifier) -> bool:
+        """Whether the function is there, damaged or not."""
+        return identifier.name.lower() in self._catalog.functions.list_names(identifier.database)
+
+    def find_function(self, identifier: Identifier) -> FunctionDefinition | None:
+        """Its text, None when there is none. Raises FixData TS1458."""
+        return self._catalog.functions.find(identifier)
+
+    def list_functions(self, database: str) -> tuple[str, ...]:
+        """Names, sorted. Raises NotFound TS1405."""
+        self._catalog.check_database(database)
+        return self._catalog.functions.list_names(database)
+
+    def put_function(self, identifier: Identifier, function: FunctionDefinition) -> None:
+        """Create or replace."""
+        self._warehouse.relations.put_function(identifier, function)
+
+    def drop_function(self, identifier: Identifier) -> None:
+        """A missing one is fine."""
+        self._warehouse.relations.drop_function(identifier)
+
+    # schemas -------------------------------------------------------------------------------------
 
     def create_schema(self, name: str, *, if_not_exists: bool) -> None:
         """CREATE SCHEMA."""

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from dbt.adapters.tablestore.model_graph import check_topics, find_topic, list_ancestors, list_gates
+from dbt.adapters.tablestore.model_graph import (
+    check_topics,
+    find_topic,
+    list_ancestors,
+    list_gates,
+    list_sources,
+)
 from tablestore_engine.errors import FixRequest
 
 
@@ -41,6 +47,15 @@ def test_gates_of_this_invocation_are_the_selected_ones() -> None:
 def test_ancestors_go_through_views() -> None:
     """A view is no wall: its rows come from the tables below."""
     assert list_ancestors(NODES, "model.p.b") == {"model.p.view", "model.p.a", "source.p.s.t"}
+
+
+def test_sources_of_a_test_are_found_through_functions() -> None:
+    """What a function reads, as what a view reads; what lies above a table does not count."""
+    nodes = NODES | {
+        "function.p.f": node("function", "model.p.view", materialized="function"),
+        "test.p.calls": node("test", "function.p.f", "model.p.b"),
+    }
+    assert list_sources(nodes, "test.p.calls") == {"function.p.f", "model.p.view", "model.p.a", "model.p.b"}
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_a_view_of_this_process_is_known_as_its_own(tmp_path: Path) -> None:
     """The text counts, not the name: the same name with another text is a stranger's."""
     catalog, _, names = open_names(tmp_path)
     catalog.put_view(Identifier("d", "v"), ViewDefinition("select 1 as x"))
-    names.note_own_view("select 1 as x")
+    names.note_own_text("select 1 as x")
     mine = names.lookup("d", "v", None)
     assert isinstance(mine, ResolvedView)
     assert mine.is_own

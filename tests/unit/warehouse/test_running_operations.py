@@ -69,11 +69,12 @@ def test_nobody_waits_for_the_start_of_spark() -> None:
     refused: list[bool] = []
 
     def work() -> None:
-        with pytest.raises(Stopped, match="TS1091"), operations.running() as operation:
+        with operations.running() as operation:
             with operation.starting_spark():
                 starting.set()
                 assert go_on.wait(HANG_SECONDS)
-            operations.check()
+            with pytest.raises(Stopped, match="TS1091"):
+                operations.check()
         refused.append(True)
 
     thread = threading.Thread(target=work, daemon=True)

@@ -15,3 +15,13 @@ def refuse_unbuilt(name: str, what: str) -> NoReturn:
         why="the adapter makes views and tables of SQL models so far",
         fix="use a SQL model with materialized='table' or 'incremental'; a table is kept up by each dbt run",
     )
+
+
+def refuse_function(name: str, what: str) -> NoReturn:
+    """Always raises TS1884; `what` is dbt's word for the kind of function."""
+    raise Unsupported(
+        "TS1884",
+        f"function {name}: {what} is not supported",
+        why="Spark stores SQL functions only: one expression or query per call, no aggregates, no other language",
+        fix="write the function in SQL (functions/<name>.sql), or write the expression as a macro",
+    )

@@ -132,7 +132,7 @@ class StreamInputs:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
         known = self._positions(table).get(QUERY)
-        if known is None or known == text_digest(sql):
+        if known is None or known == self._digest(sql):
             return False
         if how == "continue":
             return True
@@ -147,6 +147,11 @@ class StreamInputs:
             fix="run it with --full-refresh, or set on_configuration_change='apply': what comes from now on is made by "
             "the new SQL",
         )
+
+    def _digest(self, text: str) -> str:
+        """Of a query: its text, and the functions that it calls, which can change without it."""
+        functions = self._engine().function_texts(text)
+        return text_digest(text) + (f"-{text_digest(functions)}" if functions else "")
 
     def plan(
         self, settings: ModelSettings, query: str, compiled: str, columns: Columns
@@ -174,7 +179,7 @@ class StreamInputs:
         names = tuple(_name(one) for one in model.streams.values())
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
-        model.settings, model.digest = settings.table.streaming, text_digest(compiled)
+        model.settings, model.digest = settings.table.streaming, self._digest(compiled)
         named = {name.lower() for name, _ in columns}
         model.has_kinds = ROW_KIND in named
         if model.has_kinds:

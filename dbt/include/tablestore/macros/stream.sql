@@ -8,5 +8,5 @@
     {{- return(relation) -}}
   {%- endif -%}
   {%- set explained = render if flags.WHICH == 'compile' else none -%}
-  {{- return(adapter.tablestore_stream(relation, target=this, model=model, nodes=graph.nodes, explained=explained)) -}}
+  {{- return(adapter.tablestore_stream(relation, target=this, model=model, nodes=tablestore_nodes(), explained=explained)) -}}
 {%- endmacro -%}

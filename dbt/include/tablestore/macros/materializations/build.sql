@@ -13,7 +13,7 @@
   {#- 1 what is there, and what the model asks for; raises before anything is written -#}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
-  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
 
   {#- 2 hooks outside and inside the transaction that does not exist -#}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
@@ -27,7 +27,7 @@
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(
-        target_relation, settings, plan, existing=existing, nodes=graph.nodes,
+        target_relation, settings, plan, existing=existing, nodes=tablestore_nodes(),
         selected=selected_resources, invocation=invocation_id, batch=model.get('batch')) -%}
 
   {#- 6 what a user could have typed, and the result line -#}
@@ -55,7 +55,7 @@
 
 {%- materialization streaming, adapter='tablestore' -%}
   {#- a bounded run: everything up to now. What on_configuration_change keeps as it is reads nothing, and says so. -#}
-  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
   {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, tablestore_text_of_model(sql)) -%}
     {%- set told = "SKIPPED: its SQL is another than that of its rows, and on_configuration_change is 'continue'" -%}
     {%- do exceptions.warn(model.name ~ ": nothing was read. " ~ told ~ "; run it with --full-refresh") -%}

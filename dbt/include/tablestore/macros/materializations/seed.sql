@@ -5,7 +5,7 @@
   {%- if existing is not none and existing.is_view -%}
     {{ exceptions.raise_compiler_error("Cannot seed to '{}', it is a view".format(existing.render())) }}
   {%- endif -%}
-  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
   {%- do adapter.tablestore_read_decimals_exactly() -%}
   {%- set agate_table = load_agate_table() -%}
   {%- do store_result('agate_table', response='OK', agate_table=agate_table) -%}
@@ -16,7 +16,7 @@
   {%- set response = adapter.tablestore_seed(
         target_relation, settings, agate_table, column_types=config.get('column_types', {}),
         quote_columns=config.get('quote_columns', false), existing=existing,
-        nodes=graph.nodes, selected=selected_resources, invocation=invocation_id) -%}
+        nodes=tablestore_nodes(), selected=selected_resources, invocation=invocation_id) -%}
   {%- set rows = agate_table.rows | length -%}
   {%- do tablestore_store_main('-- dbt seed: ' ~ rows ~ ' rows into ' ~ target_relation.render(), response) -%}
 

@@ -10,7 +10,7 @@
     {%- do exceptions.relation_wrong_type(existing, 'table') -%}
   {%- endif -%}
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
-  {%- set settings = adapter.tablestore_settings(model, graph.nodes) -%}
+  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
@@ -21,7 +21,7 @@
     {%- set query = build_snapshot_table(strategy, model['compiled_code']) -%}
     {{ check_time_data_types(query) }}
     {%- set response = adapter.tablestore_snapshot(
-          target_relation, settings, query, existing=none, nodes=graph.nodes,
+          target_relation, settings, query, existing=none, nodes=tablestore_nodes(),
           selected=selected_resources, invocation=invocation_id) -%}
     {%- do tablestore_store_main(tablestore_snapshot_create(target_relation, names, query), response) -%}
   {%- else -%}
@@ -45,12 +45,12 @@
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
     {%- set rows = tablestore_snapshot_rows(target_relation, names, query) -%}
     {%- set response = adapter.tablestore_snapshot(
-          target_relation, settings, rows, existing=target_relation, nodes=graph.nodes,
+          target_relation, settings, rows, existing=target_relation, nodes=tablestore_nodes(),
           selected=selected_resources, invocation=invocation_id) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
   {%- else -%}
     {%- do adapter.tablestore_check_merge(
-          target_relation, settings, query, nodes=graph.nodes, selected=selected_resources,
+          target_relation, settings, query, nodes=tablestore_nodes(), selected=selected_resources,
           invocation=invocation_id) -%}
     {%- set merge = tablestore_snapshot_merge(target_relation, names, query) -%}
     {%- call statement('main') -%}

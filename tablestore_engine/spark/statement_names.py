@@ -1,15 +1,21 @@
-"""What the names of one statement mean: each is looked up once.
+"""The look-ups of one statement: each name of a table, view or function is looked up once.
 
 INVARIANT  one statement sees one snapshot per table, and one state of the warehouse in its system views.
+INVARIANT  a function's key in `done` and `meanings` is `(database, "name()")`: no table or view can have it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from pyspark.sql import SparkSession
 
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import (
+    Meaning,
     Overrides,
+    ResolvedFunction,
     ResolvedName,
     ResolvedSystemView,
     ResolvedTable,
@@ -19,21 +25,43 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.session_names import Name
 from tablestore_engine.sql.table_version import TableVersion
 
-SystemViewText = Callable[[ResolvedSystemView, "StatementLookups"], str]
+SystemViewText = Callable[[ResolvedSystemView, "StatementNames"], str]
 
 
-class StatementLookups:
-    """`system_view`: the text of a view of the warehouse itself, for this statement."""
+def function_key(name: Name) -> Name:
+    """The key of a function, in lower case."""
+    return name[0].lower(), f"{name[1].lower()}()"
 
-    def __init__(self, names: NameLookup, overrides: Overrides, system_view: SystemViewText) -> None:
+
+class StatementNames:
+    """`session` analyses the statement. `system_view`: the text of a view of the warehouse itself, for this statement.
+    `new`: a function that the statement creates, by its name in lower case.
+    """
+
+    def __init__(
+        self,
+        names: NameLookup,
+        overrides: Overrides,
+        session: SparkSession,
+        system_view: SystemViewText,
+        new: tuple[Name, ResolvedFunction] | None = None,
+    ) -> None:
         self._names = names
         self._overrides = overrides
+        self.session = session
         self._system_view = system_view
         self._making: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
+        self._functions: dict[Name, ResolvedFunction | None] = {} if new is None else {new[0]: new[1]}
+        self._open: list[Name] = []
         self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
-        self.meanings: dict[Name, ResolvedName | None] = {}
+        self.meanings: dict[Name, Meaning | None] = {}
+
+    @property
+    def calls_functions(self) -> bool:
+        """Whether a function of the warehouse is called."""
+        return any(self._functions.values())
 
     def lookup(self, database: str, name: str, version: TableVersion | None = None) -> ResolvedName | None:
         """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
@@ -57,7 +85,7 @@ class StatementLookups:
             return found
         if (database, name) in self._making:
             raise FixRequest(
-                "TS1534",
+                "TS1537",
                 f"{database}.{name} cannot be read by a view whose columns it lists",
                 why="a stored view reads it, and it would have to know that view first",
                 fix="read it in a query, or make the view a table",
@@ -68,11 +96,36 @@ class StatementLookups:
         finally:
             self._making.remove((database, name))
 
+    def find_function(self, name: Name) -> ResolvedFunction | None:
+        """A function of the warehouse; the case of its own name does not count."""
+        key = (name[0], name[1].lower())
+        if key not in self._functions:
+            self._functions[key] = self._names.find_function(*key)
+        return self._functions[key]
+
+    @contextmanager
+    def inside(self, function: Name) -> Iterator[None]:
+        """While the text of a function is read. Raises FixRequest TS1535 when it is in use already."""
+        if function in self._open:
+            path = [*self._open[self._open.index(function) :], function]
+            raise FixRequest(
+                "TS1535",
+                f"function {'.'.join(function)} calls itself",
+                why="directly, or through a view or function that it reads: "
+                + " → ".join(".".join(one) for one in path),
+                fix="write the recursion as a query (WITH RECURSIVE), or remove the call",
+            )
+        self._open.append(function)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
     def is_bound(self, written: Name) -> bool:
         """Whether this very spelling was registered already."""
         return self._bound.get((written[0].lower(), written[1].lower()), (None,))[0] == written
 
-    def bind(self, written: Name, found: ResolvedName) -> None:
+    def bind(self, written: Name, found: Meaning) -> None:
         """Spark has one place for all spellings of a name: two relations cannot both have it in one statement."""
         what = found.key if isinstance(found, ResolvedTable) else found.sql
         first, before = self._bound.setdefault((written[0].lower(), written[1].lower()), (written, what))

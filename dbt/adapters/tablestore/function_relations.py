@@ -1,0 +1,64 @@
+"""SQL functions among the relations that dbt knows: listed, kept out of its cache, refused where Spark lacks the kind.
+
+INVARIANT  a function and a table or view may have the same name: a look-up of a relation never finds a function.
+"""
+
+from __future__ import annotations
+
+from multiprocessing.context import SpawnContext
+from typing import Any
+
+from dbt.adapters.base.meta import available
+from dbt.adapters.base.relation import BaseRelation
+from dbt.adapters.cache import RelationsCache
+from dbt.adapters.contracts.relation import RelationType
+
+from dbt.adapters.tablestore.config.unsupported_models import refuse_function
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.model_reports import ModelReports
+from tablestore_engine.api import Engine, NotFound
+
+
+class TablesAndViews(RelationsCache):
+    """dbt's cache, which has one relation of each name."""
+
+    def add(self, relation: Any) -> None:  # noqa: ANN401 - dbt's signature
+        """Functions are not looked up as relations."""
+        if not relation.is_function:
+            super().add(relation)  # type: ignore[no-untyped-call]
+
+
+class FunctionRelations(ModelReports):
+    """A part of the adapter."""
+
+    engine: Engine
+
+    def __init__(self, config: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
+        super().__init__(config, mp_context)
+        self.cache = TablesAndViews(log_cache_events=config.log_cache_events)
+
+    @as_dbt_errors()
+    def list_relations_without_caching(self, schema_relation: BaseRelation) -> list[BaseRelation]:
+        """Tables and views of a schema, then functions whose names are not theirs."""
+        schema = str(schema_relation.schema)
+        try:
+            infos = self.engine.relations(schema)
+        except NotFound:
+            return []
+        named = [(one.identifier.database, one.identifier.name, RelationType(one.kind)) for one in infos]
+        taken = {name.lower() for _, name, _ in named}
+        functions = [name for name in self.engine.functions(schema) if name not in taken]
+        named += [(schema, name, RelationType.Function) for name in functions]
+        make = self.Relation.create
+        return [make(schema=database, identifier=name, type=kind) for database, name, kind in named]
+
+    def get_relation(self, database: str, schema: str, identifier: str) -> BaseRelation | None:
+        """A table or view."""
+        found = super().get_relation(database, schema, identifier)
+        return None if found is not None and found.is_function else found
+
+    @available.parse_none
+    @as_dbt_errors()
+    def tablestore_refuse_function(self, name: str, what: str) -> None:
+        """Kinds of functions that dbt knows and Spark cannot store."""
+        refuse_function(name, what)
