@@ -18,7 +18,6 @@ _ROOT = Path(next(iter(adapter_tests.__path__)))
 _GRANTS = "a warehouse of files has no grants; a model that asks for some gets a warning"
 _FUNCTIONS = "functions as dbt resources are not offered"
 _MATERIALIZED_VIEW = "materialized views are not offered"
-_PYTHON = "Python models are not offered"
 
 _AREAS: Mapping[str, str] = {
     "catalog_integrations": "there is no catalog server, so no catalogs.yml",
@@ -26,7 +25,6 @@ _AREAS: Mapping[str, str] = {
     "functions": _FUNCTIONS,
     "grants": _GRANTS,
     "materialized_view": _MATERIALIZED_VIEW,
-    "python_model": _PYTHON,
 }
 _CLASSES: Mapping[str, str] = {
     "aliases.test_aliases.BaseSameAliasDifferentDatabases": "Spark has no databases above schemas",
