@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import datetime as dt
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from decimal import Decimal
+from pathlib import Path
 
+import pyarrow as pa
 import pytest
+import yaml
 
 from integration_tests.adapter.conftest import Shop
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
+ENDLESS = "select a.id, count(*) as n from range(10000000) a cross join range(10000000) b group by a.id"
 VALUES = (
     "select * from values"
     " (1, 9007199254740993L, 1.10BD, timestamp'2026-03-01 10:00:00.123456', timestamp_ntz'2026-03-01 10:00:00.000001',"
@@ -39,6 +48,17 @@ class Prices:
 
 def model(dbt, session):
     return Prices().of(0)
+"""
+NEXT = """
+import polars as pl
+
+
+def model(dbt, session):
+    dbt.config(materialized="incremental", unique_key="id")
+    last = 0
+    if dbt.is_incremental:
+        last = session.sql(f"select max(id) from {dbt.this}").first()[0]
+    return pl.DataFrame({"id": [last + 1]})
 """
 TRIPLES = """
 from __future__ import annotations
@@ -124,13 +144,17 @@ def test_incremental_model_reads_its_table_and_merges(bare: Shop) -> None:
         ("incremental_strategy='append'", [(1, "a"), (1, "b"), (2, "a"), (3, "b")]),
         ("incremental_strategy='delete+insert', unique_key='id'", [(1, "b"), (2, "a"), (3, "b")]),
         ("incremental_strategy='insert_overwrite', partition_by=['id']", [(1, "b"), (2, "a"), (3, "b")]),
+        (
+            "incremental_strategy='delete+insert', unique_key='id', incremental_predicates=['id < 2']",
+            [(1, "b"), (2, "a"), (3, "b")],
+        ),
         ("unique_key='id', merge_exclude_columns=['v']", [(1, "a"), (2, "a"), (3, "b")]),
     ],
 )
 def test_incremental_strategies_take_the_rows(
     bare: Shop, config: str, expected: list[tuple[int, str]]
 ) -> None:
-    """Also the one that writes a query around the model's."""
+    """Also those that write a query around the model's."""
     text = (
         "import pandas as pd\n\ndef model(dbt, session):\n    dbt.config(materialized='incremental', {})\n"
         "    return pd.DataFrame({}, columns=['id', 'v'])\n"
@@ -190,6 +214,34 @@ def test_rows_of_gated_parent_are_read_while_staged(bare: Shop) -> None:
     assert bare.engine.staged("demo") == ()
 
 
+def test_name_that_is_no_ref_is_known_as_read(bare: Shop) -> None:
+    """The first rows of `src` wait for a test that fails; what has read them by name waits, too, in both languages."""
+    bare.output["threads"] = 1
+    bare.write("models/known.sql", "{{ config(materialized='table') }} select 2 as id")
+    bare.write(
+        "models/gates.yml",
+        "models: [{name: src, columns: [{name: id, data_tests: [{relationships: {arguments:"
+        " {to: ref('waits'), field: id}}}]}]}]",
+    )
+    bare.write(
+        "models/waits.sql",
+        "{{ config(materialized='table') }} -- {{ ref('y') }} {{ ref('z') }}\n select 2 as id",
+    )
+    source(bare, "select 1 as id")
+    bare.write(
+        "models/y.sql",
+        "-- depends_on: {{ ref('known') }}\n{{ config(materialized='table') }} select * from demo.src",
+    )
+    bare.write(
+        "models/z.py",
+        "def model(dbt, session):\n    known = dbt.ref('known')\n    return session.table('demo.src')\n",
+    )
+    bare.dbt("build", ok=False)
+    answers = [bare.response(name) for name in ("y", "z")]
+    assert [answer.get("published") for answer in answers] == [False, False]
+    assert {"y", "z"} & bare.tables() == set()
+
+
 def test_own_failing_test_holds_the_rows_back(bare: Shop) -> None:
     """The gate of a Python model is that of any model."""
     bare.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [not_null]}]}]")
@@ -201,21 +253,80 @@ def test_own_failing_test_holds_the_rows_back(bare: Shop) -> None:
     assert bare.rows("select * from demo.m") == [(1,)]
 
 
+def test_code_runs_again_when_its_plan_is_made_again(bare: Shop) -> None:
+    """Somebody commits to the table while its tests run: the next rows are computed from that, tested and published."""
+    bare.write("models/m.yml", "models: [{name: m, columns: [{name: id, data_tests: [not_null]}]}]")
+    bare.write("models/m.py", NEXT)
+    bare.dbt("build")
+
+    def commit(line: str) -> None:
+        if "START test" in line and bare.rows("select max(id) from demo.m") == [(1,)]:
+            table = bare.engine.table("demo.m")
+            table.write(pa.table({"id": [70]}, table.schema.arrow_schema()))
+
+    bare.on_line = commit
+    bare.dbt("build")
+    assert "planned and tested again" in bare.log
+    assert bare.rows("select id from demo.m order by id") == [(1,), (70,), (71,)]
+
+
+@pytest.mark.parametrize("way", ["auto", "portable", pytest.param("native", marks=pytest.mark.folders)])
+def test_parent_with_deleted_rows_is_read_as_sql_reads_it(bare: Shop, way: str) -> None:
+    """Updated and deleted versions of keys lie in its files; conditions of the code leave files out, never rows.
+
+    The ways of reading are those of object stores, too.
+    """
+    bare.output["spark"]["read_way"] = way
+    config = "{{ config(materialized='tablestore', primary_key='id', delete_when='n < 0') }} "
+    bare.write("models/src.sql", config + "select id, id * 10 as n from range(1, 2001)")
+    bare.dbt("run")
+    bare.write("models/src.sql", config + "select id, if(id % 2 = 0, -1, id) as n from range(1, 1001)")
+    condition = "n > 500 and n < 10100"
+    table = "{{ config(materialized='table') }} "
+    bare.write("models/q.sql", table + f"select * from {{{{ ref('src') }}}} where {condition}")
+    of_polars = f"sql('select * from self where {condition}')"
+    for kind, narrowed in (("spark", f"where('{condition}')"), ("polars", of_polars)):
+        bare.write(f"models/{kind}.py", RETURNS.format(kind).rstrip() + f".{narrowed}\n")
+    bare.dbt("run")
+    expected = bare.rows("select * from demo.q order by id")
+    assert len(expected) > 100
+    assert bare.rows("select * from demo.spark order by id") == expected
+    assert bare.rows("select * from demo.polars order by id") == expected
+
+
+def test_changelog_of_a_python_model_goes_to_kafka(bare: Shop, broker: BrokerInfo) -> None:
+    """Each change is one message; a run that changes one row sends one more."""
+    bare.output["log"] = {"kafka.bootstrap.servers": broker.url}
+    config = "materialized='incremental', unique_key='id', log_system='kafka', kafka_topic='python_model'"
+    text = (
+        "import polars as pl\n\n\ndef model(dbt, session):\n    dbt.config({})\n"
+        "    return pl.DataFrame({}, schema=['id', 'v'], orient='row')\n"
+    )
+    bare.write("models/m.py", text.format(config, [(1, "a"), (2, "a")]))
+    bare.dbt("run")
+    bare.write("models/m.py", text.format(config, [(1, "a"), (2, "b")]))
+    bare.dbt("run")
+    assert bare.rows("select * from demo.m order by id") == [(1, "a"), (2, "b")]
+    assert bare.engine.count_log_messages("demo.m") == 2 + 2  # an update is -U and +U
+
+
 def test_past_state_is_read_in_sql_of_the_session(bare: Shop) -> None:
     """A query of the session knows the tables of the warehouse, and their versions."""
     source(bare, "select 1 as id")
     bare.dbt("run")
     source(bare, "select 2 as id")
+    bare.write("models/never_read.sql", "{{ config(materialized='table') }} select 3 as id")
+    bare.dbt("run", "--select", "src", "never_read")
     bare.write(
         "models/m.py",
         "def model(dbt, session):\n"
         "    now = dbt.ref('src')\n"
         "    past = session.sql(f'select * from {dbt.this.schema}.src version as of 1')\n"
-        "    again = session.table('demo.src').union(session.read.table('demo.src'))\n"
+        "    again = session.table('demo.src').union(session.read.table('demo.never_read'))\n"
         "    return now.union(past).union(again)\n",
     )
-    bare.dbt("run")
-    assert bare.rows("select id from demo.m order by id") == [(1,), (2,), (2,), (2,)]
+    bare.dbt("run", "--select", "m")
+    assert bare.rows("select id from demo.m order by id") == [(1,), (2,), (2,), (3,)]
 
 
 def test_error_names_line_of_the_users_file(bare: Shop) -> None:
@@ -402,3 +513,37 @@ def test_names_of_rows_are_gone_after_the_run(bare: Shop) -> None:
     assert not [
         one for one in bare.engine.spark.catalog.listTables() if one.name.startswith("tablestore_rows")
     ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "import time\n    time.sleep(600)",
+        pytest.param(f"session.sql({ENDLESS!r}).toArrow()", marks=pytest.mark.nightly),
+    ],
+    ids=["python", "spark"],
+)
+def test_signal_ends_dbt_while_a_model_runs(body: str, tmp_path: Path) -> None:
+    """Code that hears nothing of it is abandoned after 8 s, a job of Spark is cancelled at once; nothing is written."""
+    output = {"type": "tablestore", "warehouse": "./warehouse", "schema": "demo", "threads": 2}
+    (tmp_path / "profiles.yml").write_text(yaml.safe_dump({"p": {"target": "t", "outputs": {"t": output}}}))
+    (tmp_path / "dbt_project.yml").write_text("name: p\nversion: '1.0'\nprofile: p\n")
+    (tmp_path / "models").mkdir()
+    begin = "    from pathlib import Path\n    Path('begun').touch()\n"
+    (tmp_path / "models/m.py").write_text(f"def model(dbt, session):\n{begin}    {body}\n    return None\n")
+    command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "run", "--profiles-dir", "."]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        while process.poll() is None and not (tmp_path / "begun").exists():
+            time.sleep(0.1)
+        time.sleep(1)  # the code runs by then; a signal before it would end dbt, too
+        sent = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        text = process.communicate(timeout=300)[0]
+    finally:
+        process.kill()
+    print(f"{time.monotonic() - sent:.1f} s until dbt has ended")  # a figure, no check
+    assert process.returncode == 2, text  # dbt's own status for an interrupted run
+    assert not list(tmp_path.glob("warehouse/demo.db/*"))

@@ -1,6 +1,6 @@
 """Frames for Python code that reads tables and gives rows: what a dbt Python model works with.
 
-Steps      session → read, convert → the code's rows get a name → a query of that name is written like any other
+Steps      session → read, convert → take the code's rows → they get a name for a query, or are written as they are
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.pinned_versions import to_overrides
@@ -58,17 +59,21 @@ class PythonFrames:
         """A name for the rows of one model."""
         return f"tablestore_rows_{self._warehouse.catalog.runtime.new_uuid().replace('-', '')}"
 
-    def name_rows(self, rows: object, name: str) -> None:
-        """A temporary view of a frame of any library, until drop_name(); rows that had the name before lose it.
-
-        Raises FixRequest TS1023, FixData TS1607, Unsupported TS1578 for rows that no query can read.
-        """
+    def take(self, rows: object) -> DataFrame | pa.Table:
+        """Rows of any library as a frame of Spark or as exact Arrow. Raises FixRequest TS1023, FixData TS1607."""
         frame = find_spark_frame(rows)
-        if frame is None:
-            incoming = from_arrow(to_arrow(rows))
-            frame = frame_of_arrow(self._spark(), incoming.table, incoming.fields)
-        name_frame(frame, name)
+        return from_arrow(to_arrow(rows)).table if frame is None else frame
+
+    def name_rows(self, rows: DataFrame | pa.Table, name: str) -> None:
+        """A temporary view of the rows, until drop_name(); rows that had the name before lose it.
+
+        Raises Unsupported TS1578 for a column that no query can read.
+        """
+        if isinstance(rows, pa.Table):
+            rows = frame_of_arrow(self._spark(), rows, from_arrow(rows).fields)
+        name_frame(rows, name)
 
     def drop_name(self, name: str) -> None:
-        """A missing one is fine."""
-        drop_name(self._warehouse.resolver.session, name)
+        """A missing one is fine; where no session runs there is none."""
+        if self._warehouse.session.is_started:
+            drop_name(self._warehouse.resolver.session, name)

@@ -6,6 +6,7 @@ INVARIANT  a value that leaves is exact: integers with NULL in pandas are of its
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Any
 
@@ -95,5 +96,6 @@ def name_frame(frame: DataFrame, name: str) -> None:
 
 
 def drop_name(session: SparkSession, name: str) -> None:
-    """A missing one is fine."""
-    session.catalog.dropTempView(name)
+    """A missing one is fine, and so is a session that has ended."""
+    with suppress(PySparkException, Py4JError):
+        session.catalog.dropTempView(name)

@@ -15,7 +15,7 @@ from typing import Any
 from pyspark import cloudpickle
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.statement import Query
 
@@ -49,6 +49,15 @@ class ResolvingSession(SparkSession):
     def read(self) -> DataFrameReader:
         """Its table() is the session's."""
         return _ResolvingReader(self)
+
+    def stop(self) -> None:
+        """Other models use the session. Raises FixRequest TS1579."""
+        raise FixRequest(
+            "TS1579",
+            "the Spark session cannot be stopped by a model",
+            why="all models of a run share one session",
+            fix="remove the call of stop(); the session ends with dbt",
+        )
 
 
 class _ResolvingReader(DataFrameReader):

@@ -16,7 +16,7 @@ from dbt.adapters.tablestore.python_models.model_code import (
     describe_kind,
     run_code,
 )
-from tablestore_engine.errors import RetryError, TablestoreError
+from tablestore_engine.errors import NotFound, RetryError, StagedVersionMissing, TablestoreError
 
 # as dbt renders it, in short
 POSTFIX = """
@@ -128,16 +128,32 @@ def test_interruption_of_the_main_thread_ends_the_program() -> None:
         run("def model(dbt, session):\n    raise KeyboardInterrupt")
 
 
-def test_error_of_the_engine_keeps_its_class() -> None:
-    """Whoever catches RetryError does so here, too."""
-    raw = "def model(dbt, session):\n    return dbt.ref('src')"
+def raised_by_the_engine(error: TablestoreError) -> TablestoreError:
+    """What leaves a model whose input raises `error`."""
 
     def load(_: str) -> object:
-        raise RetryError("TS9999", "what", why="why", fix="fix")
+        raise error
 
     with pytest.raises(TablestoreError) as caught:
-        run_code(code(raw), SESSION, load)
-    assert type(caught.value) is RetryError
+        run_code(code("def model(dbt, session):\n    return dbt.ref('src')"), SESSION, load)
+    return caught.value
+
+
+def test_error_that_may_pass_keeps_its_class() -> None:
+    """Whoever tries again looks at it."""
+    for error in (
+        RetryError("TS9999", "w", why="y", fix="f"),
+        StagedVersionMissing("TS9999", "w", why="y", fix="f"),
+    ):
+        assert raised_by_the_engine(error) is error
+
+
+def test_refusal_of_the_engine_gets_the_line() -> None:
+    """With its own code, reason and way out."""
+    found = raised_by_the_engine(NotFound("TS9999", "no table", why="none", fix="look"))
+    assert found.what == "Python model m failed: TS9999 no table"
+    assert found.why == "models/m.py, line 2, in model: return dbt.ref('src'); none"
+    assert found.fix == "look"
 
 
 def test_lines_that_dbt_strips_are_counted(tmp_path: Path) -> None:

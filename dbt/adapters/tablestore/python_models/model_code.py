@@ -2,7 +2,8 @@
 
 Steps      compile, with the line numbers of the user's file → run the module → model(dbt, session) → its rows
 INVARIANT  a module belongs to one run: two models, or two threads, share no global name.
-INVARIANT  an error of the code is one TS1896 with file and line; errors of the engine stay what they are.
+INVARIANT  an error of the code is one TS1896 with file and line, also a refusal of the engine; errors that may pass by
+           themselves keep their class, for those that try again.
 """
 
 from __future__ import annotations
@@ -17,11 +18,23 @@ from types import ModuleType
 from typing import Any
 
 from dbt.adapters.tablestore.dbt_errors import ModelCodeFailed
-from tablestore_engine.api import TablestoreError
-from tablestore_engine.spi import imported
+from tablestore_engine.api import (
+    FixData,
+    FixRequest,
+    RetryError,
+    TablestoreError,
+    Unsupported,
+    explain_failure,
+)
+from tablestore_engine.spi import StagedVersionMissing, imported
 
 _NUMBERS = itertools.count(1)
 _TEXT_MAX = 400
+_FIX = "correct the model; dbt's debug log has the whole traceback"
+_UNSEEN = (
+    "call dbt.ref() and dbt.source() with literals and assign them to variables: dbt has not seen this call"
+)
+_SPARK = ("pyspark.", "py4j.")
 
 
 @dataclass(frozen=True)
@@ -60,8 +73,12 @@ def run_code(code: ModelCode, session: object, load: Callable[[str], object]) ->
     try:
         with imported(module):
             return _call(code, module, session, load)
-    except TablestoreError:
-        raise
+    except TablestoreError as error:
+        if not isinstance(error, FixRequest | FixData | Unsupported) or isinstance(
+            error, StagedVersionMissing
+        ):
+            raise
+        raise _failed(code, error) from error
     except KeyboardInterrupt as error:
         if threading.current_thread() is threading.main_thread():
             raise
@@ -69,6 +86,10 @@ def run_code(code: ModelCode, session: object, load: Callable[[str], object]) ->
             code, error
         ) from error  # a thread of dbt's pool that ends otherwise is waited for in vain
     except (Exception, SystemExit) as error:
+        if isinstance(error, Exception) and isinstance(explain_failure(error), RetryError):
+            raise explain_failure(
+                error
+            ) from error  # of Spark: a job that was cancelled, a file that has expired
         raise _failed(code, error) from error
 
 
@@ -92,18 +113,27 @@ def describe_kind(rows: object) -> str:
 
 
 def _failed(code: ModelCode, error: BaseException) -> ModelCodeFailed:
-    lines = str(error).strip().splitlines()
-    said = f"{type(error).__name__}: {lines[0][:_TEXT_MAX]}" if lines else type(error).__name__
+    refused = error if isinstance(error, TablestoreError) else None
     frames = [one for one in traceback.extract_tb(error.__traceback__) if one.filename == code.path]
-    is_unknown_input = isinstance(error, KeyError) and bool(frames) and frames[-1].name in ("ref", "source")
+    is_in_dbt = bool(frames) and frames[-1].name in ("ref", "source")
     return ModelCodeFailed(
         "TS1896",
-        f"Python model {code.name} failed: {said}",
-        why=_location(code, frames),
-        fix="call dbt.ref() and dbt.source() with literals and assign them to variables: dbt has not seen this call"
-        if is_unknown_input
-        else "correct the model; dbt's debug log has the whole traceback",
+        f"Python model {code.name} failed: {_text(error)}",
+        why=_location(code, frames) + (f"; {refused.why}" if refused else ""),
+        fix=refused.fix if refused else _UNSEEN if is_in_dbt and isinstance(error, KeyError) else _FIX,
     )
+
+
+def _text(error: BaseException) -> str:
+    """Class and first line; of Spark's errors what the engine says of them, without plans and stacks of Java."""
+    kind = type(error)
+    if isinstance(error, TablestoreError):
+        return f"{error.code} {error.what}"
+    if isinstance(error, Exception) and kind.__module__.startswith(_SPARK):
+        text = explain_failure(error).why
+    else:
+        text = next(iter(str(error).strip().splitlines()), "")
+    return f"{kind.__name__}: {text[:_TEXT_MAX]}" if text else kind.__name__
 
 
 def _location(code: ModelCode, frames: list[traceback.FrameSummary]) -> str:

@@ -194,9 +194,9 @@ class ModelWriter:
 
         def again() -> tuple[WriteSpec, str]:
             fresh = self._plan_again(relation, settings, unit_of(settings.node, context.batch))
-            return model_spec(settings, fresh), fresh.select
+            return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
 
-        work = (model_spec(settings, plan), plan.select)
+        work = (model_spec(settings, plan), self.python.written(settings.node, plan.select))
         job = job_of(relation, settings, plan, work, again, context)
         try:
             response = self._commit(job, context)

@@ -1,7 +1,8 @@
 """Python models of one invocation: their code reads like the SQL of a model, and its rows get a name for a query.
 
 Steps      check config and packages → run the code over the versions that the node reads → name the rows
-           → the normal plan and write take `select * from <name>` for the model's query → the name is dropped
+           → the normal plan takes `select * from <name>` for the model's query, the write this or the Arrow rows
+           → the name is dropped
 INVARIANT  what the code reads is noted like the reads of a query: staging and publishing know the node's inputs.
 INVARIANT  a plan that is made again runs the code again: rows never come from an older state than the plan.
 """
@@ -12,6 +13,8 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+import pyarrow as pa
 
 from dbt.adapters.tablestore.dbt_errors import ModelCodeFailed
 from dbt.adapters.tablestore.messages import TerminalMessages
@@ -38,6 +41,11 @@ class PythonModel:
     rows: str
     reads: ReadLog
 
+    @property
+    def query(self) -> str:
+        """SQL of its rows."""
+        return f"select * from {self.rows}"
+
 
 class PythonModels:
     """Of one invocation, for all of its threads."""
@@ -45,6 +53,7 @@ class PythonModels:
     def __init__(self, engine: Callable[[], Engine], pinned: NodeVersions) -> None:
         self._engine, self._pinned = engine, pinned
         self._models: dict[str, PythonModel] = {}
+        self._rows: dict[str, Any] = {}  # by node: Arrow rows, until they are written
         self._lock = OrderedLock("Python models of this run", Rank.PROCESS)
 
     def run(self, node: str, relation: TablestoreRelation, code: ModelCode, config: PythonConfig) -> str:
@@ -54,13 +63,27 @@ class PythonModels:
         with self._lock:
             self._models[node] = model
         self._run(model)
-        return f"select * from {name}"
+        return model.query
 
     def run_again(self, node: str) -> None:
         """The query of the model gives rows of what is there now; nothing for a model in SQL."""
         model = self._find(node)
         if model is not None:
             self._run(replace(model, reads=ReadLog()))
+
+    def written(self, node: str, select: str) -> Any:  # noqa: ANN401 - SQL text or an Arrow table
+        """What to write for the SELECT of a plan: Arrow rows as they are, when it is nothing but these.
+
+        WHY     through Spark the same rows take many times as long.
+        """
+        model = self._find(node)
+        rows = self._rows.get(node)
+        if model is None or rows is None:
+            return select
+        if select == model.query:
+            return rows
+        self._engine().python_frames.name_rows(rows, model.rows)
+        return select
 
     def reads(self, node: str) -> ReadLog:
         """What the model's code has read; empty for a model in SQL."""
@@ -71,6 +94,7 @@ class PythonModels:
         """Its rows are written, or not needed any more."""
         model = self._find(node)
         if model is not None:
+            self._keep(node, None)
             self._engine().python_frames.drop_name(model.rows)
 
     def finish_all(self) -> None:
@@ -109,7 +133,19 @@ class PythonModels:
             library, _, kind = describe_kind(rows).partition(".")
             if library not in _LIBRARIES or kind not in _FRAMES:
                 raise _no_frame(model.code, rows)
-            frames.name_rows(rows, model.rows)
+            taken: Any = frames.take(rows)
+            is_arrow = isinstance(taken, pa.Table)
+            self._keep(model.node, taken if is_arrow else None)
+            frames.name_rows(
+                taken.slice(0, 0) if is_arrow else taken, model.rows
+            )  # a plan reads columns alone
+
+    def _keep(self, node: str, rows: pa.Table | None) -> None:
+        with self._lock:
+            if rows is None:
+                self._rows.pop(node, None)
+            else:
+                self._rows[node] = rows
 
 
 def _but_own(
