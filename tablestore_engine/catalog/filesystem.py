@@ -74,7 +74,7 @@ class FilesystemCatalog:
         return self.fileio.exists(database_location(self.warehouse, check_name("database", database)))
 
     def create_database(self, database: str) -> None:
-        """Make the folder, or a file for it; an existing one is fine. Raises TS1416, TS1458, TS1203 (a new store that
+        """Make the folder, or a file for it; an existing one is fine. Raises TS1416, TS1539, TS1203 (a new store that
         cannot hold a table).
         """
         check_not_system(database)

@@ -28,10 +28,10 @@ def check_name(kind: str, name: str) -> str:
 
 
 def check_not_system(database: str) -> None:
-    """Raises FixRequest TS1458."""
+    """Raises FixRequest TS1539."""
     if database.lower() == SYSTEM_DATABASE:
         raise FixRequest(
-            "TS1458",
+            "TS1539",
             f"database {database} cannot be created",
             why=f"{SYSTEM_DATABASE} has the views of the warehouse itself, which are read-only",
             fix="choose another database name",

@@ -37,7 +37,9 @@ from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
+from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
+from tablestore_engine.spark.resolving_session import imported
 from tablestore_engine.spark.retractions import Retractions
 from tablestore_engine.spark.stateful_query import OutputMode
 from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
@@ -103,6 +105,7 @@ __all__ = [
     "EngineBug",
     "FileTotals",
     "FollowedInput",
+    "FrameKind",
     "GateBook",
     "Gatekeeper",
     "LogPosition",
@@ -151,6 +154,7 @@ __all__ = [
     "find_connect",
     "find_obstacle",
     "find_version",
+    "imported",
     "is_credential",
     "is_object_store",
     "local_folder",

@@ -11,8 +11,12 @@ from types import TracebackType
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.messages import shown
-from tablestore_engine.api import PublishPending, TablestoreError
+from tablestore_engine.api import FixRequest, PublishPending, TablestoreError
 from tablestore_engine.spi import Area
+
+
+class ModelCodeFailed(FixRequest):
+    """TS1896: the code of a Python model raised an error."""
 
 
 class _Plain:
@@ -31,9 +35,14 @@ class EngineFailure(_Plain, DbtDatabaseError):
     """The engine could not do it."""
 
 
+class ModelCodeFailure(_Plain, DbtRuntimeError):
+    """The model's own code failed."""
+
+
 def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
-    """What we refuse in a model's config is dbt's compilation error, all else its database error."""
-    kind = RefusedConfig if error.area is Area.ADAPTER else EngineFailure
+    """What we refuse in a model's config is dbt's compilation error, the engine's failure its database error."""
+    kind: type[DbtRuntimeError] = RefusedConfig if error.area is Area.ADAPTER else EngineFailure
+    kind = ModelCodeFailure if isinstance(error, ModelCodeFailed) else kind
     pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
     return kind(shown(str(error)) + (pending if isinstance(error, PublishPending) else ""))
 

@@ -15,7 +15,7 @@ from dbt.adapters.base.impl import ConstraintSupport
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.capability import Capability, CapabilityDict, CapabilitySupport, Support
-from dbt.adapters.contracts.connection import AdapterResponse, Connection
+from dbt.adapters.contracts.connection import Connection
 from dbt.adapters.contracts.relation import RelationConfig
 from dbt_common.contracts.constraints import ConstraintType
 
@@ -24,7 +24,6 @@ from dbt.adapters.tablestore.catalog_rows import catalog_table, list_last_modifi
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
-from dbt.adapters.tablestore.config.unsupported_models import refuse_unbuilt
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
@@ -38,6 +37,7 @@ from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.plan import run_context
 from dbt.adapters.tablestore.plan.build_plan import BuildPlan, Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_results import UnitTestResults
@@ -51,7 +51,7 @@ logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 
-class TablestoreAdapter(UnitTestResults):
+class TablestoreAdapter(UnitTestResults, PythonSubmission):
     """dbt on tablestore tables."""
 
     Relation: TypeAlias = TablestoreRelation
@@ -201,12 +201,6 @@ class TablestoreAdapter(UnitTestResults):
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_refuse_unbuilt(self, name: str, what: str) -> None:
-        """Kinds of models that dbt knows and this adapter does not build yet."""
-        refuse_unbuilt(name, what)
-
-    @available.parse_none
-    @as_dbt_errors()
     def tablestore_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Check a node's config; nothing is written before this."""
         return self.writer.read_settings(model, nodes)
@@ -249,6 +243,7 @@ class TablestoreAdapter(UnitTestResults):
     def _note_reads(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> Columns:
         """Columns of a node's query; the writer hears what it reads."""
         reads = ReadLog()
+        reads.add(self.writer.python.reads(node))
         found = self.get_column_schema_from_query(sql, reads)
         self.writer.note_reads(node, batch, reads)
         return tuple((one.column, one.dtype) for one in found)
@@ -386,7 +381,3 @@ class TablestoreAdapter(UnitTestResults):
         with self.connections.exception_handler(sql):
             (cursor := conn.handle.cursor()).execute(sql)
         return cursor.fetchone() if fetch == "one" else cursor.fetchall() if fetch == "all" else None
-
-    def generate_python_submission_response(self, submission_result: Any) -> AdapterResponse:  # noqa: ANN401, ARG002
-        """Python models are refused before this is reached."""
-        return AdapterResponse(_message="OK")

@@ -45,7 +45,7 @@ class ModelReports(SparkAdapter):
                     self._report(query_header_context)
 
     def _report(self, node: Any) -> None:  # noqa: ANN401 - dbt's untyped node
-        text = getattr(node, "compiled_code", None)
+        text = getattr(node, "compiled_code", None) if getattr(node, "language", None) == "sql" else None
         if text and str(node.config.get("incremental_strategy")) == STRATEGY:
             settings = self.writer.read_settings(node.to_dict(), {})
             self.writer.changed_keys.explain(f"{node.schema}.{node.alias}", str(text), settings)

@@ -17,6 +17,7 @@ _FORMAT = "every table is a Paimon table with Parquet files"
 _ORDER = "rows lie by partition_by, buckets and the primary key"
 _PLACE = "a table lies in the profile's warehouse, under its schema"
 _SERVICE = "it belongs to a Databricks service"
+_IN_PROCESS = "a Python model runs in the process of dbt, with its Python and its Spark session"
 IGNORED: Mapping[str, str] = {
     "file_format": _FORMAT,
     "table_format": _FORMAT,
@@ -36,6 +37,17 @@ IGNORED: Mapping[str, str] = {
     "unique_tmp_table_suffix": "no temporary table is made",
     "view_update_via_alter": "a view is replaced in one step",
     "use_safer_relation_operations": "a table is replaced in one step",
+    "submission_method": _IN_PROCESS,
+    "cluster": _IN_PROCESS,
+    "cluster_id": _IN_PROCESS,
+    "job_cluster_config": _IN_PROCESS,
+    "python_job_config": _IN_PROCESS,
+    "create_notebook": _IN_PROCESS,
+    "user_folder_for_python": _IN_PROCESS,
+    "environment_key": _IN_PROCESS,
+    "environment_dependencies": f"{_IN_PROCESS}; name what it needs in packages",
+    "additional_libs": f"{_IN_PROCESS}; name what it needs in packages",
+    "timeout": _IN_PROCESS,
 }
 _ABOUT_ROWS: Mapping[str, str] = {
     "matched_condition": "filter the rows in the model, or use incremental_predicates",
@@ -52,8 +64,11 @@ _ABOUT_ROWS: Mapping[str, str] = {
 }
 
 
+_HERE = ("session", "in_process")  # values of submission_method that say what is done
+
+
 def _is_set(value: object) -> bool:
-    return value not in (None, False, "", [], {})
+    return value not in (None, False, "", [], {}, *_HERE)
 
 
 def explain_ignored(config: Mapping[str, Any]) -> dict[str, str]:

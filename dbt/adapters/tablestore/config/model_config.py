@@ -89,6 +89,7 @@ class TablestoreConfig(AdapterConfig):
     row_kinds: str | None = None
     max_snapshots_per_batch: int | None = None
     output_mode: str | None = None
+    dataframe: str | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))

@@ -12,8 +12,8 @@ def refuse_unbuilt(name: str, what: str) -> NoReturn:
     raise Unsupported(
         "TS1882",
         f"model {name}: {what} is not built yet",
-        why="the adapter makes views and tables of SQL models so far",
-        fix="use a SQL model with materialized='table' or 'incremental'; a table is kept up by each dbt run",
+        why="the adapter makes views and tables so far",
+        fix="use materialized='table' or 'incremental'; a table is kept up by each dbt run",
     )
 
 

@@ -47,6 +47,7 @@ from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job, 
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
@@ -89,6 +90,7 @@ class ModelWriter:
         self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases)
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)
         self.changed_keys = ChangedKeysModels(engine, self.inputs)
+        self.python = PythonModels(engine, self.pinned)
 
     def _adopt(self) -> None:
         self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
@@ -192,17 +194,22 @@ class ModelWriter:
 
         def again() -> tuple[WriteSpec, str]:
             fresh = self._plan_again(relation, settings, unit_of(settings.node, context.batch))
-            return model_spec(settings, fresh), fresh.select
+            return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
 
-        work = (model_spec(settings, plan), plan.select)
+        work = (model_spec(settings, plan), self.python.written(settings.node, plan.select))
         job = job_of(relation, settings, plan, work, again, context)
         try:
             response = self._commit(job, context)
         finally:
-            self.inputs.finish(settings.node)
+            self._finish(settings.node)
         while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
             response.join(self._commit(self._next_job(job), replace(context, existing=relation)))
         return response
+
+    def _finish(self, node: str) -> None:
+        """What was kept for the node's query is not needed any more."""
+        self.inputs.finish(node)
+        self.python.finish(node)
 
     def _next_job(self, job: ModelJob) -> ModelJob:
         """The next range of a model's streams: its table is there by now, and nothing is replaced."""
@@ -217,6 +224,7 @@ class ModelWriter:
         known = self._plans[unit]
         if known.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
+        self.python.run_again(settings.node)
         sql = self.inputs.planned_again(settings.node, known.sql)
         found = retry_published(
             partial(self._commits.versions_but, settings.node, relation),
@@ -348,7 +356,7 @@ class ModelWriter:
             for each in tuple(jobs):
                 again = replace(each, identifier=each.identifier + number)
                 response = describe_commit(self._commits.write(again, fresh, each.again(), replaces=replaces))
-                self.inputs.finish(each.settings.node)
+                self._finish(each.settings.node)
                 if response.staged is not None or each.batch is None:
                     self._coordinator.add(fresh, response, rebuild)
 

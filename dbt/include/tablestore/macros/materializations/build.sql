@@ -8,7 +8,7 @@
 -#}
 {%- macro tablestore_build() -%}
   {%- if model.language == 'python' -%}
-    {%- do adapter.tablestore_refuse_unbuilt(model.name, 'a Python model') -%}
+    {%- do adapter.tablestore_check_python(model) -%}
   {%- endif -%}
   {#- 1 what is there, and what the model asks for; raises before anything is written -#}
   {%- set existing = load_cached_relation(this) -%}
@@ -19,11 +19,12 @@
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
-  {#- 3 header and contract, 4 plan -#}
-  {%- set query = tablestore_model_query(sql) -%}
+  {#- 3 header and contract, 4 plan; the rows of a Python model have a name, which its query reads -#}
+  {%- set text = sql if model.language == 'sql' else adapter.tablestore_run_python(target_relation, model, compiled_code) -%}
+  {%- set query = tablestore_model_query(text) -%}
   {%- set plan = adapter.tablestore_plan(
         target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
-        batch=model.get('batch'), event_time=config.get('event_time'), compiled=tablestore_text_of_model(sql)) -%}
+        batch=model.get('batch'), event_time=config.get('event_time'), compiled=tablestore_text_of_model(text)) -%}
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(
@@ -31,7 +32,8 @@
         selected=selected_resources, invocation=invocation_id, batch=model.get('batch')) -%}
 
   {#- 6 what a user could have typed, and the result line -#}
-  {%- do tablestore_store_main(tablestore_statement(target_relation, settings, plan), response) -%}
+  {%- set statement_text = tablestore_statement(target_relation, settings, plan) if model.language == 'sql' else compiled_code -%}
+  {%- do tablestore_store_main(statement_text, response) -%}
 
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
   {%- do persist_docs(target_relation, model) -%}
@@ -53,7 +55,10 @@
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
-{%- materialization streaming, adapter='tablestore' -%}
+{%- materialization streaming, adapter='tablestore', supported_languages=['sql', 'python'] -%}
+  {%- if model.language == 'python' -%}
+    {%- do adapter.tablestore_check_python(model) -%}{#- refuses it -#}
+  {%- endif -%}
   {#- a bounded run: everything up to now. What on_configuration_change keeps as it is reads nothing, and says so. -#}
   {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
   {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, tablestore_text_of_model(sql)) -%}
@@ -65,7 +70,7 @@
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
-{%- materialization materialized_view, adapter='tablestore' -%}
+{%- materialization materialized_view, adapter='tablestore', supported_languages=['sql', 'python'] -%}
   {%- do adapter.tablestore_refuse_unbuilt(model.name, "materialized='materialized_view'") -%}
 {%- endmaterialization -%}
 

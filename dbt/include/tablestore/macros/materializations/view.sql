@@ -1,5 +1,8 @@
 {#- A view is text in the warehouse: create or replace is one step, a table of its name goes first. -#}
-{%- materialization view, adapter='tablestore' -%}
+{%- materialization view, adapter='tablestore', supported_languages=['sql', 'python'] -%}
+  {%- if model.language == 'python' -%}
+    {%- do adapter.tablestore_check_python(model) -%}{#- refuses it -#}
+  {%- endif -%}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='view') -%}
 
