@@ -117,9 +117,9 @@ def main() -> int:
         with _folder(asked.keep, project.name) as work:
             found = run_project(project, checkouts, work)
         known[project.name] = summarise(project, found)
+        RECORD.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
+        write_page()
         is_fine &= _tell(project, found)
-    RECORD.write_text(json.dumps(known, indent=1) + "\n", "utf-8")
-    write_page()
     return int(not is_fine)
 
 

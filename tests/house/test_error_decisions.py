@@ -20,7 +20,7 @@ EXCEPTIONS = {
     "tablestore_engine/ingest/decoded_messages.py::note": "a KeyError of Python has its key in args alone; it is shown",
     "tablestore_engine/fileio/object_errors.py::read_answer": "obstore gives the answer of a store as text alone",
     f"{_KAFKA}/kafka_client.py::kafka_error": "a KafkaException has its KafkaError, which is typed, in args alone",
-    f"{_SPARK}/resolver.py::_is_missing_name": "Spark has one class for errors of analysis, and a condition in it",
+    f"{_SPARK}/missing_names.py::is_missing_name": "Spark has one class for errors of analysis, and a condition in it",
     f"{_SPARK}/spark_errors.py::translate": _SPARK_TEXT,
     f"{_SPARK}/spark_errors.py::_find_ours": _SPARK_TEXT,
     f"{_SPARK}/spark_errors.py::_unreadable": _SPARK_TEXT,

@@ -23,6 +23,7 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.catalog_rows import catalog_table, list_last_modified, read_schema_rows
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
+from dbt.adapters.tablestore.config.custom_strategies import is_tested, with_own_write
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
@@ -195,15 +196,18 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     # --- models ---
 
+    @available
     def valid_incremental_strategies(self) -> list[str]:
         """Names that dbt accepts for incremental_strategy."""
         return list(STRATEGIES)
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
-        """Check a node's config; nothing is written before this."""
-        return self.writer.read_settings(model, nodes)
+    def tablestore_settings(
+        self, model: Mapping[str, Any], nodes: Mapping[str, Any], is_custom: bool = False
+    ) -> ModelSettings:
+        """Check a node's config; nothing is written before this. `is_custom`: a macro writes its later runs."""
+        return self.writer.read_settings(with_own_write(model) if is_custom else model, nodes)
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
@@ -274,12 +278,16 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_check_merge(
+    def tablestore_check_in_place(
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> None:
-        """Before MERGE changes a snapshot's table with another key: nothing that it reads is staged."""
+        """Before statements change the table of a snapshot or of a custom strategy: nothing that it reads is staged."""
         self._note_reads(settings.node, None, sql)
-        self.writer.check_merge(relation, settings, run_context.read_merge(given))
+        context = run_context.read_in_place(given)
+        self.writer.check_in_place(relation, settings, context)
+        is_model = settings.table.materialized != "snapshot"
+        if is_model and is_tested(settings.node, context.selected, context.nodes):
+            logger.warning(f"{relation.table_name}: its strategy changes the table before its tests have run")
 
     @available.parse(lambda *args, **_: args[1])
     @as_dbt_errors()

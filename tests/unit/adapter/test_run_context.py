@@ -37,7 +37,7 @@ PASSED: list[tuple[Read, dict[str, Any]]] = [
     ),
     (run_context.read_write, {**SNAPSHOT, "batch": BATCH}),
     (run_context.read_snapshot, SNAPSHOT),
-    (run_context.read_merge, {name: SNAPSHOT[name] for name in ("nodes", "selected", "invocation")}),
+    (run_context.read_in_place, {name: SNAPSHOT[name] for name in ("nodes", "selected", "invocation")}),
     (run_context.read_seed, {**SNAPSHOT, "column_types": {"id": "bigint"}, "quote_columns": False}),
     (run_context.read_changes, {"target": ORDERS, "model": MODEL, "full_refresh": True}),
     (run_context.read_stream, {"target": ORDERS, "model": MODEL, "nodes": NODES, "explained": None}),
@@ -59,7 +59,7 @@ def test_values_of_dbt_become_fields() -> None:
     assert run_context.read_write(PASSED[1][1]) == RunContext(
         "i1", NODES, ("model.p.orders",), None, BatchInterval(*DAY)
     )
-    assert run_context.read_merge(PASSED[3][1]) == RunContext("i1", NODES, ("model.p.orders",))
+    assert run_context.read_in_place(PASSED[3][1]) == RunContext("i1", NODES, ("model.p.orders",))
     seed = run_context.read_seed(PASSED[4][1])
     assert (seed.run, seed.column_types, seed.quote_columns) == (
         run_context.read_snapshot(SNAPSHOT),

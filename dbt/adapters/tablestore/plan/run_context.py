@@ -97,9 +97,9 @@ def read_snapshot(given: Mapping[str, object]) -> RunContext:
     return _run_context(_MacroValues("snapshot", given, ("existing", "nodes", "selected", "invocation")))
 
 
-def read_merge(given: Mapping[str, object]) -> RunContext:
-    """Of adapter.tablestore_check_merge()."""
-    return _run_context(_MacroValues("check_merge", given, ("nodes", "selected", "invocation")))
+def read_in_place(given: Mapping[str, object]) -> RunContext:
+    """Of adapter.tablestore_check_in_place()."""
+    return _run_context(_MacroValues("check_in_place", given, ("nodes", "selected", "invocation")))
 
 
 def read_seed(given: Mapping[str, object]) -> SeedContext:

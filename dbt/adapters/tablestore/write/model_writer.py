@@ -18,6 +18,7 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
+from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
@@ -368,11 +369,14 @@ class ModelWriter:
         """One run of a dbt snapshot, staged with what it reads; no rows are no commit."""
         return self._commit(snapshot_job(relation, settings, sql, context), context)
 
-    def check_merge(self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext) -> None:
-        """Before MERGE changes a snapshot's table in place. Raises Unsupported TS1883 when it had to be staged."""
+    def check_in_place(
+        self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext
+    ) -> None:
+        """Before statements change a table. Raises Unsupported TS1883, TS1898 when its rows had to be staged."""
         planned = self._plan_staged(relation.table_name, settings, None, context)
         if planned is not None:
-            raise no_merge(planned.staged)
+            is_snapshot = settings.table.materialized == "snapshot"
+            raise (no_merge if is_snapshot else builds_on_staged)(planned.staged)
 
     # --- publishing ---
 

@@ -13,13 +13,18 @@
   {#- 1 what is there, and what the model asks for; raises before anything is written -#}
   {%- set existing = load_cached_relation(this) -%}
   {%- set target_relation = this.incorporate(type='table') -%}
-  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
+  {%- set strategy_macro = tablestore_strategy_macro() -%}
+  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes(), strategy_macro is not none) -%}
 
   {#- 2 hooks outside and inside the transaction that does not exist -#}
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}
 
   {#- 3 header and contract, 4 plan; the rows of a Python model have a name, which its query reads -#}
+  {%- if strategy_macro is not none and is_incremental() -%}
+    {%- do tablestore_run_strategy(strategy_macro, target_relation, settings) -%}
+    {{ return(tablestore_end_build(target_relation)) }}
+  {%- endif -%}
   {%- set text = sql if model.language == 'sql' else adapter.tablestore_run_python(target_relation, model, compiled_code) -%}
   {%- set query = tablestore_model_query(text) -%}
   {%- set plan = adapter.tablestore_plan(
@@ -34,7 +39,11 @@
   {#- 6 what a user could have typed, and the result line -#}
   {%- set statement_text = tablestore_statement(target_relation, settings, plan) if model.language == 'sql' else compiled_code -%}
   {%- do tablestore_store_main(statement_text, response) -%}
+  {{ return(tablestore_end_build(target_relation)) }}
+{%- endmacro -%}
 
+
+{%- macro tablestore_end_build(target_relation) -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
   {%- do persist_docs(target_relation, model) -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}

@@ -17,7 +17,7 @@
 {%- macro tablestore_run_strategy(strategy_macro, target_relation, settings) -%}
   {%- set query = tablestore_model_query(sql) -%}
   {%- do adapter.tablestore_check_in_place(
-        target_relation, settings, query, nodes=graph.nodes, selected=selected_resources, invocation=invocation_id) -%}
+        target_relation, settings, query, nodes=tablestore_nodes(), selected=selected_resources, invocation=invocation_id) -%}
   {%- set temp_relation = target_relation.incorporate(path={'identifier': target_relation.identifier ~ '__dbt_tmp'}) -%}
   {%- do run_query('create or replace table ' ~ temp_relation ~ ' using tablestore as ' ~ query) -%}
 

@@ -49,7 +49,7 @@
           selected=selected_resources, invocation=invocation_id) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
   {%- else -%}
-    {%- do adapter.tablestore_check_merge(
+    {%- do adapter.tablestore_check_in_place(
           target_relation, settings, query, nodes=tablestore_nodes(), selected=selected_resources,
           invocation=invocation_id) -%}
     {%- set merge = tablestore_snapshot_merge(target_relation, names, query) -%}
