@@ -145,4 +145,19 @@ PROJECTS = (
         ("seed", "run", "test"),
         packages=("dbt_fivetran_utils", "spark-utils", "dbt-utils"),
     ),
+    ForeignProject(
+        "dbt-profiler",
+        "dbt-profiler",
+        "integration_tests",
+        ("seed", "run", "test"),
+        packages=("dbt-utils", "dbt-expectations", "dbt-date"),
+    ),
+    ForeignProject("dbt-unittest", "dbt-unittest", "integration_tests", ("run-operation test_macros",)),
+    ForeignProject(
+        "dbt_jira (Fivetran)",
+        "dbt_jira",
+        "integration_tests",
+        ("seed", "run", "test"),
+        packages=("dbt_fivetran_utils", "spark-utils", "dbt-utils"),
+    ),
 )
