@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.api import Engine, SparkSettings, WriteSpec
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
+from tablestore_engine.spark import write
 
 
 @pytest.fixture
@@ -113,3 +114,29 @@ def test_create_table_with_a_dotted_column_is_refused(engine: Engine) -> None:
     assert engine.table("demo.u").schema.field_names == ("id", "z")
     assert engine.query("select * from demo.u").toArrow().schema.names == ["id", "z"]
     assert pa.types.is_int32(engine.table("demo.u").schema.arrow_schema().field("z").type)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "named_struct('a', 1, 'b', named_struct('c', 'x'))",
+        "array(named_struct('a', 1))",
+        "map('k', named_struct('a', 1))",
+        "named_struct('l', array(1, 2))",
+    ],
+)
+def test_null_around_parts_that_are_never_null(value: str, tmp_path: Path) -> None:
+    """A literal's fields are NOT NULL; a row without the literal has a NULL around them. Small and large inputs."""
+    text = f"select id, if(id % 2 = 0, {value}, null) as p from range({{}})"
+    with Engine(str(tmp_path)) as engine:
+        engine.create_database("demo")
+        engine.sql(f"create table demo.t as {text.format(3)}")
+        assert engine.sql("select count(*), count(p) from demo.t").rows == ((3, 2),)
+        engine.write("demo.t", text.format(4), WriteSpec())
+        if not value.startswith("map"):  # which Spark does not compare
+            assert engine.sql(f"select count(*) from demo.t where p = {value}").rows == ((4,),)
+        rows = engine.query(f"select * from ({text.format(6)}) distribute by id")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(write, "SMALL_ROWS", 2)
+            engine.write("demo.t", rows, WriteSpec())
+        assert engine.sql("select count(*), count(p) from demo.t").rows == ((13, 7),)

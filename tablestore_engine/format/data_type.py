@@ -57,6 +57,16 @@ class DataType:
         """The same type with that nullability."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
+    def all_nullable(self) -> DataType:
+        """The same type without NOT NULL, inside too; keys of a map are never NULL."""
+        return replace(
+            self,
+            nullable=True,
+            element=None if self.element is None else self.element.all_nullable(),
+            value=None if self.value is None else self.value.all_nullable(),
+            fields=tuple(replace(one, type=one.type.all_nullable()) for one in self.fields),
+        )
+
     def children(self) -> tuple[DataType, ...]:
         """Direct child types: element, key, value, then ROW children."""
         direct = tuple(t for t in (self.element, self.key, self.value) if t is not None)

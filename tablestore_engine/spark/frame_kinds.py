@@ -21,6 +21,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.collected_rows import to_arrow
 from tablestore_engine.spark.spark_types import has_spark_type, spark_type
 
 
@@ -38,7 +39,7 @@ def convert(frame: DataFrame, kind: FrameKind) -> Any:  # noqa: ANN401 - frames 
     if kind is FrameKind.SPARK:
         return frame
     try:
-        table = frame.toArrow()
+        table = to_arrow(frame)
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
     match kind:

@@ -30,9 +30,11 @@ _SAMPLES = 5
 
 
 def frame_fields(frame: DataFrame) -> tuple[DataField, ...]:
-    """Without the column of row kinds. Raises FixRequest TS1509 for a type that the format does not have."""
+    """Without the column of row kinds; parts of a column are nullable as it is: Spark infers NOT NULL from literals,
+    which later rows need not be. Raises FixRequest TS1509 for a type that the format does not have.
+    """
     return tuple(
-        DataField(0, field.name, from_spark_type(field.dataType, column=field.name))
+        DataField(0, field.name, from_spark_type(field.dataType, column=field.name).all_nullable())
         for field in frame.schema.fields
         if field.name != ROW_KIND_COLUMN
     )

@@ -25,6 +25,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
+from tablestore_engine.spark.collected_rows import to_arrow
 from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
@@ -83,8 +84,8 @@ def collect_small(frame: DataFrame) -> pa.Table | None:
         if not route.on_driver:
             return None
         if not route.limit:
-            return frame.toArrow()
-        rows = frame.limit(SMALL_ROWS + 1).toArrow()
+            return to_arrow(frame)
+        rows = to_arrow(frame.limit(SMALL_ROWS + 1))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
     return rows if rows.num_rows <= SMALL_ROWS else None

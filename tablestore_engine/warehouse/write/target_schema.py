@@ -272,7 +272,7 @@ def _differs(have: DataType, given: DataType) -> bool:
 
 
 def _without_ids(type_: DataType) -> DataType:
-    return assign_type_ids(type_.with_nullable(True), highest=0)[0]
+    return assign_type_ids(type_.all_nullable(), highest=0)[0]
 
 
 def _names(fields: Sequence[DataField]) -> str:
