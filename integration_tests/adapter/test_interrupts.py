@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -117,10 +118,15 @@ class Running:
         config = "{{ config(materialized='tablestore', primary_key=['id']) }}\n"
         (folder / "models" / "slow.sql").write_text(config + sql)
         (folder / "models" / "slow.yml").write_text(GATED)
+        self.folder = folder
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[str]:
+        """`dbt build` of the project."""
         command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "build", "--profiles-dir", "."]
-        self.process = subprocess.Popen(
+        return subprocess.Popen(
             command,
-            cwd=folder,
+            cwd=self.folder,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -196,6 +202,34 @@ def test_a_signal_in_a_query_ends_dbt(
     assert after.staged("demo") == ()
     assert after.table("demo.slow").scan().to_arrow().to_pylist() == [{"id": 7, "n": 1}]
     assert list(run.warehouse.glob("demo.db/slow/branch/*")) == []
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(20))
+def test_a_signal_at_a_random_moment(seed: int, tmp_path: Path) -> None:
+    """While dbt parses, Spark starts, a model is written, tested or published: the process and its JVM end, nothing
+    half-made is seen, and the next build is whole.
+    """
+    chance = random.Random(seed)
+    run = Running(tmp_path, "select id, 1 as n from range(1000)")
+    try:
+        threading.Event().wait(chance.uniform(0, 20))
+        children = run.children()
+        run.process.send_signal(chance.choice((signal.SIGINT, signal.SIGTERM)))
+        told = run.process.communicate(timeout=HANG_SECONDS)[0]
+    finally:
+        run.process.kill()
+    assert run.process.returncode in {0, 1, 2, 130, 143, -signal.SIGINT, -signal.SIGTERM}, told
+    _wait_until(lambda: not any(_is_alive(pid) for pid in children))
+    with Engine(str(run.warehouse)) as engine:
+        seen = engine.find_table("demo.slow")
+        assert seen is None or seen.latest_snapshot_id() is None or seen.facts().rows == 1000
+    again = run.start()
+    told = again.communicate(timeout=HANG_SECONDS)[0]
+    assert again.returncode == 0, told
+    with Engine(str(run.warehouse)) as engine:
+        table = engine.table("demo.slow")
+        assert (table.facts().rows, table.verify(), engine.staged("demo")) == (1000, (), ())
 
 
 @pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
