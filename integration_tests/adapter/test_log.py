@@ -292,3 +292,31 @@ def _limit(broker: BrokerInfo, topic: str, size: int) -> None:
     resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[change])
     for future in admin.incremental_alter_configs([resource]).values():
         future.result()
+
+
+CONTRACT = """
+models:
+  - name: feed
+    config: {{contract: {{enforced: true}}}}
+    columns: [{columns}]
+"""
+
+
+def test_a_contract_keeps_what_consumers_of_the_topic_read(logged: Shop) -> None:
+    """A column that goes is refused, in a full refresh too, before anything is written; where it is allowed it goes."""
+    config = "materialized='tablestore', primary_key=['id'], log_system='kafka', kafka_topic='feed_contract'"
+
+    def model(columns: str, text: str, more: str = "") -> None:
+        logged.write("models/feed.yml", CONTRACT.format(columns=columns))
+        logged.write("models/feed.sql", f"{{{{ config({config}{more}) }}}}\nselect {text}")
+
+    model("{name: id, data_type: int}, {name: v, data_type: string}", "1 as id, 'a' as v")
+    logged.dbt("run", "--select", "feed")
+    model("{name: id, data_type: int}", "1 as id")
+    logged.dbt("run", "--select", "feed", "--full-refresh", ok=False)
+    assert "TS1877" in logged.log
+    assert logged.rows("select * from demo.feed") == [(1, "a")]
+    assert logged.engine.count_log_messages("demo.feed") == 1
+    model("{name: id, data_type: int}", "1 as id", ", contract_changes='allowed'")
+    logged.dbt("run", "--select", "feed", "--full-refresh")
+    assert logged.rows("select * from demo.feed") == [(1,)]

@@ -106,6 +106,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "max_snapshots_per_batch": 7,
         "output_mode": "append",
         "dataframe": "polars",
+        "contract_changes": "allowed",
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
     if key.startswith(("affected_", "changed_keys")):

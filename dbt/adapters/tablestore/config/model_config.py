@@ -90,6 +90,7 @@ class TablestoreConfig(AdapterConfig):
     max_snapshots_per_batch: int | None = None
     output_mode: str | None = None
     dataframe: str | None = None
+    contract_changes: str | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -114,6 +115,7 @@ class TableSettings:
     predicates: tuple[str, ...] = ()
     affected: Affected | None = None
     streaming: Streaming | None = None
+    contract_changes: str = "refused"
 
     @property
     def needed_columns(self) -> tuple[str, ...]:
@@ -153,6 +155,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         predicates=read_predicates(name, values.get("incremental_predicates")),
         affected=read_affected(name, values, primary_key, strategy),
         streaming=read_streaming(name, values, config, strategy, is_keyed=bool(primary_key)),
+        contract_changes=read_choice(name, "contract_changes", values, ("refused", "allowed"), "refused"),
     )
     _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)

@@ -40,6 +40,7 @@ from dbt.adapters.tablestore.plan.run_context import (
     RunContext,
     SeedContext,
 )
+from dbt.adapters.tablestore.plan.topic_contract import plan_model
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
@@ -155,7 +156,7 @@ class ModelWriter:
         elif settings.table.affected is not None:
             reads = self._reads.get(settings.node, ReadLog())
             situation = self.changed_keys.followed(relation, settings, situation, context, reads)
-        plan = plan_build(settings.table, situation)
+        plan = plan_model(settings, situation)
         self._plans[unit_of(settings.node, context.batch)] = PlannedModel(sql, context, plan.action)
         return plan
 
