@@ -19,7 +19,7 @@ _GRANTS = "a warehouse of files has no grants; a model that asks for some gets a
 _JAVASCRIPT = "Spark has no JavaScript functions"
 _AGGREGATE = "Spark has no aggregate functions in SQL"
 _PYTHON_FUNCTION = "Spark stores no Python functions"
-_MATERIALIZED_VIEW = "materialized views are not offered"
+_MATERIALIZED_VIEW = "a materialized view is a table here; the classes expect a kind of relation of its own"
 
 _AREAS: Mapping[str, str] = {
     "catalog_integrations": "there is no catalog server, so no catalogs.yml",

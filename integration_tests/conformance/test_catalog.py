@@ -8,7 +8,7 @@ from dbt.tests.adapter.catalog.relation_types import CatalogRelationTypes
 class TestCatalogRelationTypes(CatalogRelationTypes):
     """Kinds of relations in the docs catalog."""
 
-    differs = "kinds are called table and view, as the original asks adapters to say; there are no materialized views"
+    differs = "kinds are called table and view, as the original asks adapters to say; a materialized view is a table"
 
     @pytest.fixture(scope="class", autouse=True)
     def models(self):

@@ -13,6 +13,7 @@ from dbt.adapters.base.meta import available
 from dbt.adapters.spark.impl import SparkAdapter
 
 from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
+from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 
@@ -46,6 +47,7 @@ class ModelReports(SparkAdapter):
 
     def _report(self, node: Any) -> None:  # noqa: ANN401 - dbt's untyped node
         text = getattr(node, "compiled_code", None) if getattr(node, "language", None) == "sql" else None
-        if text and str(node.config.get("incremental_strategy")) == STRATEGY:
+        kinds = (str(node.config.get("incremental_strategy")), str(node.config.get("materialized")))
+        if text and {STRATEGY, MATERIALIZED_VIEW} & set(kinds):
             settings = self.writer.read_settings(node.to_dict(), {})
             self.writer.changed_keys.explain(f"{node.schema}.{node.alias}", str(text), settings)

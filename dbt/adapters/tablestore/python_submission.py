@@ -10,7 +10,6 @@ from dbt.adapters.base.meta import available
 from dbt.adapters.contracts.connection import AdapterResponse
 from dbt.adapters.spark.impl import SparkAdapter
 
-from dbt.adapters.tablestore.config.unsupported_models import refuse_unbuilt
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.python_models.model_code import ModelCode, count_skipped_lines
 from dbt.adapters.tablestore.python_models.python_config import read_python_config
@@ -23,12 +22,6 @@ class PythonSubmission(SparkAdapter):
     """A part of the adapter."""
 
     writer: ModelWriter
-
-    @available.parse_none
-    @as_dbt_errors()
-    def tablestore_refuse_unbuilt(self, name: str, what: str) -> None:
-        """Kinds of models that dbt knows and this adapter does not build yet."""
-        refuse_unbuilt(name, what)
 
     @available.parse_none
     @as_dbt_errors()

@@ -1,20 +1,10 @@
-"""Kinds of models that dbt knows and this adapter does not build yet: refused by name, before anything runs."""
+"""Kinds of functions that dbt knows and Spark does not store: refused by name, before anything runs."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from tablestore_engine.api import Unsupported
-
-
-def refuse_unbuilt(name: str, what: str) -> NoReturn:
-    """Always raises TS1882; `what` is dbt's word for the kind of model."""
-    raise Unsupported(
-        "TS1882",
-        f"model {name}: {what} is not built yet",
-        why="the adapter makes views and tables so far",
-        fix="use materialized='table' or 'incremental'; a table is kept up by each dbt run",
-    )
 
 
 def refuse_function(name: str, what: str) -> NoReturn:

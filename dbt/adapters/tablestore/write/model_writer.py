@@ -20,6 +20,7 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describ
 from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
 from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
+from dbt.adapters.tablestore.config.materialized_views import as_built
 from dbt.adapters.tablestore.config.model_config import read_settings
 from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
@@ -103,7 +104,7 @@ class ModelWriter:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
         if model.get("resource_type") == "snapshot":
             return snapshot_settings(model)
-        config, name = model["config"], str(model["name"])
+        config, name = as_built(model), str(model["name"])
         brokers = log_settings(self._config.credentials).get(BROKERS)
         contract = read_contract(model)
         if contract.primary_key and not (config.get("primary_key") or config.get("unique_key")):

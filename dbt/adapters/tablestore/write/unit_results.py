@@ -19,6 +19,7 @@ from typing import Any
 
 from dbt.adapters.contracts.relation import RelationType
 
+from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
 from dbt.adapters.tablestore.config.value_shapes import read_choice, read_mapping
 from dbt.adapters.tablestore.plan.build_plan import plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
@@ -32,7 +33,7 @@ RESULTS = ("query", "table", "changelog")
 _PREFIX = "dbt_unit_test_"
 _NAME = re.compile(rf"{_PREFIX}(?P<ms>\d+)_\w+")
 _DAY_MS = 86_400_000
-_BUILT = ("table", "incremental", "tablestore")
+_BUILT = ("table", "incremental", "tablestore", MATERIALIZED_VIEW)
 _LOG = ("log.", "kafka.")
 
 

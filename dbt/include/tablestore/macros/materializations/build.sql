@@ -80,13 +80,14 @@
 {%- endmaterialization -%}
 
 {%- materialization materialized_view, adapter='tablestore', supported_languages=['sql', 'python'] -%}
-  {%- do adapter.tablestore_refuse_unbuilt(model.name, "materialized='materialized_view'") -%}
+  {#- a table by changed_keys -#}
+  {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 
 
 {#- What the rows of a model that follows changes are made by: functions of its header as well. -#}
 {%- macro tablestore_text_of_model(sql) -%}
-  {%- set follows = model.config.materialized == 'streaming' or config.get('incremental_strategy') == 'changed_keys' -%}
+  {%- set follows = model.config.materialized == 'streaming' or tablestore_follows_keys() -%}
   {%- set header = config.get('sql_header') if follows else none -%}
   {{- return(sql if header is none else header ~ '\n' ~ sql) -}}
 {%- endmacro -%}
@@ -114,13 +115,18 @@
 {%- endmacro -%}
 
 
+{%- macro tablestore_follows_keys() -%}
+  {{- return(model.config.materialized == 'materialized_view' or model.config.get('incremental_strategy') == 'changed_keys') -}}
+{%- endmacro -%}
+
+
 {#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole. A changed_keys
     model is its full query: the branch for incremental runs would leave rows out, so it is not taken, with a warning. -#}
 {%- macro is_incremental() -%}
   {%- if not execute -%}
     {{ return(False) }}
   {%- endif -%}
-  {%- if model.config.get('incremental_strategy') == 'changed_keys' -%}
+  {%- if tablestore_follows_keys() -%}
     {%- do adapter.tablestore_warn_is_incremental(model.name) -%}
     {{ return(False) }}
   {%- endif -%}
