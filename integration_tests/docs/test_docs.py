@@ -27,7 +27,7 @@ WITH_CODE = [page for page in PAGES if read_snippets(page)]
 # nightly: up to a minute each
 LONG_PAGES = {
     *("commands.md", "changes-as-input.md", "spark-streaming.md"),
-    *("publishing.md", "streaming.md", "time-travel.md", "clusters.md", "python-models.md"),
+    *("publishing.md", "streaming.md", "time-travel.md", "clusters.md", "python-models.md", "unit-tests.md"),
 }
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
 

@@ -33,11 +33,11 @@ _USE = """
 ## Run it
 
 ```bash
-export TABLESTORE_DBT_PACKAGES=~/dbt-packages   # one checkout per folder, named as its repository
-make test-packages                              # or: make test-packages ARGS="dbt-utils"
+make test-packages
 ```
 
-A project whose checkout is missing is skipped by name.
+`TABLESTORE_DBT_PACKAGES` names a folder with one checkout per folder, named as its repository. A project whose checkout
+is missing is skipped by name. `ARGS="dbt-utils"` runs one project.
 """
 
 
@@ -74,7 +74,8 @@ def render(record: Mapping[str, Any]) -> str:
         lines += ["", "## Settings", "", "These lines stand in the project's `dbt_project.yml`."]
         for one in adapted:
             text = yaml.safe_dump(dict(one.settings), sort_keys=False, default_flow_style=False).rstrip()
-            lines += ["", f"### {one.name}", "", f"Why: {one.adapted}.", "", "```yaml", text, "```"]
+            indented = [f"    {line}" for line in text.splitlines()]
+            lines += ["", f"### {one.name}", "", f"Why: {one.adapted}.", "", *indented]
     lines += ["", "## What does not pass", ""]
     failed = [(name, node, why) for name, found in record.items() for node, why in found["failed"].items()]
     if failed:
