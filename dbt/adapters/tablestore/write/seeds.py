@@ -28,6 +28,9 @@ _PLAIN: Mapping[str, pa.DataType] = {
 }  # fmt: skip
 _DECIMAL = re.compile(r"(?:decimal|numeric|dec)\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)")
 _TEXT = re.compile(r"(?:varchar|char)\s*\(\s*\d+\s*\)")
+_TEXTS_OF_OTHERS = frozenset(
+    {"varchar", "character varying", "text"}
+)  # of packages that were made for other databases
 
 
 def read_decimals_exactly() -> None:
@@ -44,7 +47,7 @@ def arrow_type(column: str, type_text: str, zone: str) -> pa.DataType:
         return pa.timestamp("us", tz=zone)
     if decimal := _DECIMAL.fullmatch(text):
         return pa.decimal128(int(decimal[1]), int(decimal[2] or 0))
-    if _TEXT.fullmatch(text):
+    if _TEXT.fullmatch(text) or text in _TEXTS_OF_OTHERS:
         return pa.string()
     raise FixRequest(
         "TS1830",
