@@ -47,7 +47,9 @@ class ModelReports(SparkAdapter):
 
     def _report(self, node: Any) -> None:  # noqa: ANN401 - dbt's untyped node
         text = getattr(node, "compiled_code", None) if getattr(node, "language", None) == "sql" else None
-        kinds = (str(node.config.get("incremental_strategy")), str(node.config.get("materialized")))
-        if text and {STRATEGY, MATERIALIZED_VIEW} & set(kinds):
+        if not text:  # not every connection is a node's
+            return
+        kinds = {str(node.config.get("incremental_strategy")), str(node.config.get("materialized"))}
+        if {STRATEGY, MATERIALIZED_VIEW} & kinds:
             settings = self.writer.read_settings(node.to_dict(), {})
             self.writer.changed_keys.explain(f"{node.schema}.{node.alias}", str(text), settings)
