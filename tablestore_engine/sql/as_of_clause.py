@@ -8,7 +8,7 @@ WHY        Spark answers UNSUPPORTED_FEATURE.TIME_TRAVEL for views, so the claus
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.sql.scanner import (
@@ -130,8 +130,19 @@ def _not_literal(tokens: tuple[Token, ...], at: int, *, is_version: bool) -> Fix
 
 def qualified_names(text: str) -> tuple[tuple[str, str], ...]:
     """Distinct (a, b) of every dotted name of two parts, or of three whose first is spark_catalog; in order."""
+    names = (parts for parts, _ in _dotted_names(text) if len(parts) >= 2)
+    return tuple(dict.fromkeys((parts[0], parts[1]) for parts in names))
+
+
+def called_names(text: str) -> tuple[tuple[str, str], ...]:
+    """Distinct (a, b) of every dotted name before a parenthesis, as of qualified_names: calls of functions."""
+    names = (parts for parts, is_call in _dotted_names(text) if is_call and len(parts) == 2)
+    return tuple(dict.fromkeys((parts[0], parts[1]) for parts in names))
+
+
+def _dotted_names(text: str) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """(parts without spark_catalog, whether a parenthesis follows) of each name."""
     tokens = significant(scan(text))
-    found: dict[tuple[str, str], None] = {}
     index = 0
     while index < len(tokens):
         if not tokens[index].is_name:
@@ -140,25 +151,7 @@ def qualified_names(text: str) -> tuple[tuple[str, str], ...]:
         parts, index = _dotted(tokens, index)
         if len(parts) > 2 and parts[0].lower() == "spark_catalog":
             parts = parts[1:]
-        if len(parts) >= 2:
-            found[parts[0], parts[1]] = None
-    return tuple(found)
-
-
-def called_names(text: str) -> tuple[tuple[str, str], ...]:
-    """Distinct (a, b) of every dotted name before a parenthesis, as of qualified_names: calls of functions."""
-    tokens = significant(scan(text))
-    found: dict[tuple[str, str], None] = {}
-    index = 0
-    while index < len(tokens):
-        if not tokens[index].is_name:
-            index += 1
-            continue
-        parts, index = _dotted(tokens, index)
-        is_call = index < len(tokens) and tokens[index].is_operator("(")
-        if is_call and (len(parts) == 2 or (len(parts) == 3 and parts[0].lower() == "spark_catalog")):
-            found[parts[-2], parts[-1]] = None
-    return tuple(found)
+        yield parts, index < len(tokens) and tokens[index].is_operator("(")
 
 
 def plain_words(text: str) -> frozenset[str]:

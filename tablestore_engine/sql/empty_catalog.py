@@ -8,6 +8,7 @@ INVARIANT  only what Spark cannot read in any case is changed: a dot without a n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from tablestore_engine.sql.scanner import Token, name_text, scan, significant
@@ -16,11 +17,14 @@ _BEFORE_NAME = (
     "FROM", "JOIN", "TABLE", "VIEW", "INTO", "UPDATE", "EXISTS", "DESCRIBE", "DESC", "EXTENDED", "USING",
 )  # fmt: skip
 _NOTHING = "None"
+_BARE_DOT = re.compile(r"[\s/]\.")  # behind a space, or the end of a comment
 
 
 def drop_empty_catalogs(text: str) -> str:
     """The text without them; else byte for byte as it was."""
-    if "." not in text:
+    if (
+        _NOTHING not in text and _BARE_DOT.search(text) is None
+    ):  # each statement and view comes here: no scan for most
         return text
     tokens = significant(scan(text))
     pieces, done = [], 0

@@ -1,11 +1,11 @@
-"""`information_schema`: read-only views of what the warehouse holds, made anew for each statement that names one.
+"""`information_schema`: read-only views of what the warehouse holds, computed for each statement that names one.
 
 schemata   catalog_name, schema_name, schema_owner
 tables     table_catalog, table_schema, table_name, table_type (BASE TABLE, VIEW), is_insertable_into, comment
 columns    table_catalog, table_schema, table_name, column_name, ordinal_position (from 1), column_default,
            is_nullable (YES, NO), data_type (as DESCRIBE says it), comment
 views      table_catalog, table_schema, table_name, view_definition, check_option, is_updatable
-INVARIANT  what is not published yet is nobody's business: tables that only have staged snapshots are left out.
+INVARIANT  only published tables are listed: a table that has staged snapshots only is left out.
 INVARIANT  a damaged table does not hide the others: it has no columns here, and its damage is its comment.
 """
 
