@@ -40,7 +40,7 @@ def gates_of(
     policy: str, nodes: Nodes, model_id: str, selected: Collection[str] | None = None
 ) -> tuple[str, ...]:
     """What a model with this `publish` waits for."""
-    if policy == "auto":
+    if policy in ("auto", "all_or_nothing"):
         return list_gates(nodes, model_id, selected)
     return list_gates(nodes, model_id) if policy in ("on_tests", "manual") else ()
 

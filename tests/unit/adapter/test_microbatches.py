@@ -17,6 +17,8 @@ from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.model_job import ModelJob
 from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
@@ -185,6 +187,9 @@ def test_a_table_that_is_made_anew_waits_for_tests_as_one_write_only(engine: Eng
     table = TableSettings("incremental", strategy="microbatch")
     settings = ModelSettings("model.p.orders", table, Contract(), None, ())
     plan = BuildPlan(Action.RECREATE, "select 1", WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
+    relation = TablestoreRelation.create(schema="demo", identifier="orders", type="table")
+    work = (WriteSpec(), "select 1")
+    job = ModelJob(relation, settings, plan, work, lambda: work, "run", 1, "2026-01-01/2026-01-02")
     with pytest.raises(FixRequest, match="TS1888"):
-        must_replace(engine, settings, "demo.orders", plan, is_view=False, is_staged=True, is_batch=True)
-    assert must_replace(engine, settings, "demo.orders", plan, is_view=False, is_staged=False, is_batch=True)
+        must_replace(engine, job, relation, is_staged=True)
+    assert must_replace(engine, job, relation, is_staged=False)

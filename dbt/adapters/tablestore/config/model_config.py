@@ -33,7 +33,7 @@ from dbt.adapters.tablestore.config.value_shapes import (
 from tablestore_engine.api import FixRequest, Unsupported
 from tablestore_engine.spi import MERGE_ENGINES, check_options
 
-PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual")
+PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual", "all_or_nothing")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
 STRATEGIES = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch", "changed_keys")
 SCHEMA_CHANGES = ("ignore", "append_new_columns", "sync_all_columns", "fail")

@@ -61,9 +61,18 @@ class GateStep:
 
 
 @dataclass(frozen=True)
+class RunGate:
+    """What members of publish='all_or_nothing' wait for (gate/whole_run.py); without a name, for nothing."""
+
+    name: str
+    nodes: frozenset[str]
+
+
+@dataclass(frozen=True)
 class GateState:
     """`mine`: staged by this invocation or, `adopted`, by one that it continues; `joined`: of an earlier run, and has
-    batches of this one; `told`: what the end of the run has named; `loaded`: databases of which all is known.
+    batches of this one; `told`: what the end of the run has named; `loaded`: databases of which all is known;
+    `built`: nodes that this invocation has written without an error.
     """
 
     branch: str = "dbt"
@@ -78,6 +87,8 @@ class GateState:
     rechecks: Mapping[str, Recheck] = field(default_factory=dict)
     attempts: Mapping[str, int] = field(default_factory=dict)
     leases: tuple[Lease, ...] = ()
+    run_gate: RunGate | None = None
+    built: frozenset[str] = frozenset()
     batches: tuple[tuple[int, str], ...] = ()  # thread and table, while it plans, writes and enters a batch
 
     def apply(self, event: GateEvent) -> GateStep:

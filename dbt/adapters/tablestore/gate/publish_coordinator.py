@@ -49,6 +49,15 @@ from dbt.adapters.tablestore.gate.microbatches import joined, pick_waiting
 from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.gate.staged_reads import branch_of
+from dbt.adapters.tablestore.gate.whole_run import (
+    ALL_OR_NOTHING,
+    Bound,
+    NodeBuilt,
+    bound_gates,
+    members,
+    run_outcome,
+    with_missing,
+)
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors, list_sources
 from tablestore_engine.api import Engine
@@ -122,6 +131,9 @@ class PublishCoordinator:
         seen = {(read.table, read.version) for read in reads}  # also by names that are no ref
         parents = tuple(item.as_read for item in state.parents_of(table, above, seen))
         gates = gates_of(policy, nodes, node, selected)
+        if policy == ALL_OR_NOTHING:
+            self._shared.apply(Bound(members(nodes, selected)))
+            gates = bound_gates(self._shared.state, node, is_batch=batch is not None, gates=gates)
         batches = () if batch is None else (batch,)
         made = Staged(table, state.branch, "", 0, node, policy, gates, parents, batches=batches)
         if batch is not None and not begins:
@@ -188,6 +200,8 @@ class PublishCoordinator:
         ):  # nobody publishes it between the look at it and its entry in the book
             self._shared.demand(Take(holder, table))
             self._enter(plan, response)
+        if plan.staged.policy == ALL_OR_NOTHING:  # built again: who does that publishes next
+            self._conclude_run()
 
     def _enter(self, plan: StagePlan, response: TablestoreResponse) -> None:
         gate, table = self._engine().gate, plan.staged.table
@@ -273,10 +287,31 @@ class PublishCoordinator:
         wanted = frozenset(item.table for item in staged if not nodes or item.owner in nodes)
         return self._publisher.publish(Ask(me(), wanted=wanted))
 
-    def publish_free(self, table: str) -> tuple[str, ...]:
-        """Behind a node's write: what it waited for may be out by now. Lines for the log. Raises RetryError TS1876."""
-        ask = Ask(me(), table=table)
-        return self._publisher.publish(ask) if ask.own(self._shared.state) else ()
+    def publish_free(self, table: str, node: str | None = None) -> tuple[str, ...]:
+        """Behind a node's write: what it waited for may be out by now. Lines for the log. Raises RetryError TS1876.
+
+        `node`: it is built; None after an error.
+        """
+        if node is not None:
+            self._shared.apply(NodeBuilt(node))
+        with self._shared.work() as holder:
+            gate = self._conclude_run(holder)
+            lines = self._publisher.publish(Ask(holder, test=gate)) if gate else ()
+            ask = Ask(holder, table=table)
+            return (*lines, *(self._publisher.publish(ask) if ask.own(self._shared.state) else ()))
+
+    def _conclude_run(self, holder: int | None = None) -> str:
+        """The gate of the run, when all that it waits for is built; empty when nothing waits for that.
+
+        `holder`: publishes next, so that nobody begins to read what is about to go.
+        """
+        outcome = run_outcome(self._shared.state)
+        if outcome is None:
+            return ""
+        if holder is not None:
+            self._shared.apply(Concludes(holder, outcome))
+        self._publisher.keep(outcome)
+        return outcome.test
 
     # reading -------------------------------------------------------------------------------------
 
@@ -301,7 +336,7 @@ class PublishCoordinator:
             if isinstance(action, SayHeld):
                 world = self._engine().gate.see(action.book)
                 for item in action.items:
-                    reason = explain(item, action.book, world)
+                    reason = with_missing(self._shared.state, item, explain(item, action.book, world))
                     if not item.is_out:
                         self._shared.hold(item.table, reason)
                     lines.append(held_line(item, reason))

@@ -146,8 +146,11 @@ class Next:
         moving = [item for one in state.others(self.ask.holder) for item in one.items]
         current = {**self.world.current, **{item.table: item.version for item in moving}}
         hoped = World(current, self.world.past | {(item.table, item.version) for item in moving})
-        awaited: frozenset[str] = frozenset()
-        for item in self.ask.own(state):
+        own = self.ask.own(state)
+        awaited = _tables(own) & _tables(
+            moving
+        )  # somebody is at it, whatever was committed since he decided so
+        for item in own:
             group = bound_group(item, state.book)
             is_free = any(
                 find_obstacle(group, state.book, world, self.ask.wanted) is None

@@ -75,7 +75,7 @@ class PendingWrites:
 
     def selected(self, told: Collection[str]) -> frozenset[str]:
         """What runs: dbt tells its macros nothing of a retry's selection."""
-        return frozenset(told) | (self._retried.nodes if self._retried else frozenset())
+        return self._retried.nodes if self._retried else frozenset(told)
 
     def keep(self, invocation: str, node: str, user: str | None) -> None:
         """The write of this node is committed under `user`, its log is pending."""

@@ -182,7 +182,10 @@ class ModelWriter:
         """Whether a streaming model stays as it is; not with --empty, whose text is another. Raises TS1846, TS1860."""
         if is_empty(self._config):
             return False
-        return self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
+        is_kept = self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
+        if is_kept:
+            self._publish_free(relation.table_name, settings.node)
+        return is_kept
 
     # --- writing ---
 
@@ -270,11 +273,11 @@ class ModelWriter:
             with suppress(TablestoreError):  # told already, of each table
                 self._publish_free(name)
             raise
-        self._publish_free(name)
+        self._publish_free(name, job.settings.node)
         return response
 
-    def _publish_free(self, table: str) -> None:
-        for line in self._coordinator.publish_free(table):
+    def _publish_free(self, table: str, node: str | None = None) -> None:
+        for line in self._coordinator.publish_free(table, node):
             logger.info(line)
 
     def _write(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
@@ -282,7 +285,7 @@ class ModelWriter:
         staged = self._plan_staged(name, job.settings, job, context)
         self._coordinator.finish_pending(name)
         self._coordinator.clear_unpublished(name, staged)
-        replaces = self._replaces(job, context, is_staged=staged is not None)
+        replaces = must_replace(self._engine(), job, context.existing, is_staged=staged is not None)
         try:
             report = self.pinned.retry(
                 node, lambda: self._commits.write(job, staged, job.work, replaces=replaces)
@@ -307,19 +310,6 @@ class ModelWriter:
             return response
         self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
         return response
-
-    def _replaces(self, job: ModelJob, context: RunContext, *, is_staged: bool) -> bool:
-        """Whether a new table takes the place of what is there."""
-        existing = context.existing
-        return must_replace(
-            self._engine(),
-            job.settings,
-            job.relation.table_name,
-            job.plan,
-            is_view=existing is not None and bool(existing.is_view),
-            is_staged=is_staged,
-            is_batch=job.batch is not None,
-        )
 
     def _tell(self, response: TablestoreResponse, job: ModelJob) -> None:
         """What run_results.json says besides."""

@@ -11,33 +11,29 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from dbt.adapters.tablestore.messages import TerminalMessages
-from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
-from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.build_plan import Action
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.model_job import ModelJob
 from tablestore_engine.api import Engine, FixRequest
 
 logger = TerminalMessages("Tablestore")
 
 
 def must_replace(
-    engine: Engine,
-    settings: ModelSettings,
-    name: str,
-    plan: BuildPlan,
-    *,
-    is_view: bool,
-    is_staged: bool,
-    is_batch: bool = False,
+    engine: Engine, job: ModelJob, existing: TablestoreRelation | None, *, is_staged: bool
 ) -> bool:
     """Whether a view of the name, or a table laid out otherwise, gives way: neither can be turned into this table.
 
     Raises FixRequest TS1832 when both have the same topic; TS1888 when it waits and comes in batches, before the first.
     """
-    if not is_view and plan.action != Action.RECREATE:
+    is_view = existing is not None and bool(existing.is_view)
+    if not is_view and job.plan.action != Action.RECREATE:
         return False
-    if is_staged and is_batch:
+    name = job.relation.table_name
+    if is_staged and job.batch is not None:
         raise _no_batches_beside(name)
-    changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in plan.changes)
-    _check_topic(engine, name, dict(settings.table.options), changed)
+    changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in job.plan.changes)
+    _check_topic(engine, name, dict(job.settings.table.options), changed)
     if not is_view:
         when = " when its tests are green" if is_staged else ""
         logger.warning(f"{name}: {changed}; the table is created again{when}, its history ends")
