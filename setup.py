@@ -56,7 +56,7 @@ setup(
         ],
     },
     install_requires=[
-        "dbt-core>=1.11,<1.13",
+        "dbt-core>=1.11,<1.12",  # 1.12 works too, but its parser is not on the index (decision 0077)
         "dbt-spark>=1.11,<1.12",
         "pyspark>=4.1,<5",
         "pyarrow>=18",

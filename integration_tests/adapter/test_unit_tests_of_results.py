@@ -18,7 +18,6 @@ unit_tests:
   - name: the_test
     model: totals
     config: {{meta: {{tablestore: {{result: {result}}}}}}}
-    overrides: {{macros: {{is_incremental: {is_incremental}}}}}
     given:
       - input: ref('feed')
         rows: [{feed}]
@@ -41,8 +40,7 @@ def totals(shop: Shop) -> Shop:
 
 def check(shop: Shop, *, ok: bool, expect: str, result: str = "table", feed: str, prior: str = PRIOR) -> None:
     """Run the unit test."""
-    is_incremental = "true" if prior else "false"
-    text = TEST.format(result=result, is_incremental=is_incremental, feed=feed, prior=prior, expect=expect)
+    text = TEST.format(result=result, feed=feed, prior=prior, expect=expect)
     shop.write("models/unit.yml", textwrap.dedent(text))
     shop.dbt("test", "--select", "totals", ok=ok)
     assert not any(name.startswith("dbt_unit_test_") for name in shop.engine.databases())
@@ -117,13 +115,27 @@ def test_a_broken_write_fails_the_test(totals: Shop) -> None:
     assert "TS1601" in totals.log
 
 
+def test_a_unit_test_is_incremental_when_it_gives_rows_of_this(totals: Shop) -> None:
+    """Whatever the warehouse has; a unit test of the query follows the same rule, and an override wins."""
+    feed = "{id: 0, amount: 1}, {id: 5, amount: 5}"
+    check(totals, ok=True, feed=feed, expect="{id: 5}", prior="      - {input: this, rows: []}")
+    check(totals, ok=True, feed=feed, expect="{id: 0}, {id: 5}", prior="")
+    totals.dbt("run", "--select", "totals")
+    check(totals, ok=True, feed=feed, expect="{id: 0}, {id: 5}", prior="")
+    check(totals, ok=True, feed=feed, expect="{id: 5}", prior=PRIOR, result="query")
+    text = TEST.format(result="table", feed=feed, prior="", expect="{id: 5}")
+    changed = text.replace("    given:", "    overrides: {macros: {is_incremental: true}}\n    given:")
+    totals.write("models/unit.yml", textwrap.dedent(changed))
+    totals.dbt("test", "--select", "totals")
+
+
 @pytest.mark.parametrize(
     ("meta", "code"),
     [("{result: tabel}", "TS1811"), ("{results: table}", "TS1873"), ("table", "TS1811")],
 )
 def test_a_wrong_word_is_refused(totals: Shop, meta: str, code: str) -> None:
     """Before anything runs."""
-    text = TEST.format(result="table", is_incremental="true", feed="{id: 1}", prior="", expect="{id: 1}")
+    text = TEST.format(result="table", feed="{id: 1}", prior="", expect="{id: 1}")
     totals.write("models/unit.yml", textwrap.dedent(text.replace("{result: table}", meta)))
     totals.dbt("test", "--select", "totals", ok=False)
     assert code in totals.log

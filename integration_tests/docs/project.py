@@ -1,7 +1,4 @@
-"""The project that README and docs talk about, made from README's own model and profile.
-
-INVARIANT  model and profile are README's text, only the broker's address is exchanged.
-"""
+"""The project that the pages of docs/ talk about: orders from a source of events, with a log. README has its own."""
 
 from __future__ import annotations
 
@@ -15,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from integration_tests.docs.snippets import read_snippets
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 
 ROOT = Path(__file__).parents[2]
@@ -30,6 +26,27 @@ flags: {send_anonymous_usage_stats: false}
 """
 _CHANGES = """{"before":null,"after":{"id":1,"name":"ann"},"op":"c"}
 {"before":{"id":1,"name":"ann"},"after":{"id":1,"name":"anne"},"op":"u"}
+"""
+_ORDERS = """{{ config(
+    materialized='tablestore',
+    primary_key=['order_id'],
+    sequence_field='updated_at',
+    delete_when="op = 'd'",
+    log_system='kafka',
+    log_consistency='transactional',
+    kafka_topic='orders'
+) }}
+select * from {{ source('shop', 'order_events') }}
+{% if is_incremental() %} where loaded_at > (select max(loaded_at) from {{ this }}) {% endif %}
+"""
+_PROFILE = f"""shop:
+  target: dev
+  outputs:
+    dev:
+      type: tablestore
+      warehouse: ./warehouse
+      schema: demo
+      log: {{kafka.bootstrap.servers: "{WRITTEN_ADDRESS}"}}
 """
 _SOURCES = """sources:
   - name: shop
@@ -97,9 +114,8 @@ class Project:
 def make_project(folder: Path, broker_url: str) -> Project:
     """Source rows by the Python API, the first snapshot by `dbt build`, six more by the Python API."""
     project = Project(folder, broker_url)
-    for snippet in read_snippets(ROOT / "README.md"):
-        if snippet.file_name is not None:
-            project.put(snippet.file_name, snippet.text)
+    project.put("models/orders.sql", _ORDERS)
+    project.put("profiles.yml", _PROFILE)
     (folder / "dbt_project.yml").write_text(_PROJECT)
     (folder / "changes.jsonl").write_text(_CHANGES)
     (folder / "models" / "sources.yml").write_text(_SOURCES)

@@ -19,6 +19,7 @@ from dbt.adapters.tablestore.config.secret_keys import refuse_secret_keys
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import FixRequest
 from tablestore_engine.spi import (
+    BROKERS,
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
     SCRATCH_ENV,
@@ -42,6 +43,8 @@ class TablestoreCredentials(Credentials):
     user: str | None = None
     # How an object store is reached: endpoint, region, …; never credentials.
     storage: dict[str, Any] = field(default_factory=dict)
+    # Short for log: {kafka.bootstrap.servers: …}, as `dbt init` asks for it; `none` is none.
+    brokers: str | None = None
     log: dict[str, Any] = field(default_factory=dict)
     spark: dict[str, Any] = field(default_factory=dict)
     # SQL text that others stored in the warehouse may do what the project's may.
@@ -70,6 +73,7 @@ class TablestoreCredentials(Credentials):
                 fix="remove `database:` from this output in profiles.yml",
             )
         self.database = None
+        self._take_brokers()
         unknown = sorted(set(self.spark) - set(SPARK_KEYS))
         if unknown:
             near = difflib.get_close_matches(unknown[0], SPARK_KEYS, n=1, cutoff=0.0)
@@ -81,6 +85,21 @@ class TablestoreCredentials(Credentials):
             )
         for key, known in (("read_way", tuple(ReadWay)), ("connector", _CONNECTORS)):
             self._check_choice(key, known)
+
+    def _take_brokers(self) -> None:
+        """Into `log`, which everything else reads."""
+        asked = str(self.brokers or "none").strip()
+        named = (self.log or {}).get(BROKERS)
+        if asked.lower() == "none":
+            return
+        if named not in (None, asked):
+            raise FixRequest(
+                "TS1821",
+                f"the profile has both brokers: {asked!r} and log: {BROKERS}: {named!r}",
+                why="both name the brokers that tables with a log are published to",
+                fix="remove one of them from this output in profiles.yml",
+            )
+        self.log = {**(self.log or {}), BROKERS: asked}
 
     def _check_choice(self, key: str, known: tuple[str, ...]) -> None:
         value = str(self.spark.get(key, known[0]))

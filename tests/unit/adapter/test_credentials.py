@@ -30,6 +30,7 @@ def test_three_keys_suffice() -> None:
         ({"warehouse": ""}, "TS1801"),
         ({"schema": ""}, "TS1801"),
         ({"database": "other"}, "TS1802"),
+        ({"brokers": "a:1", "log": {"kafka.bootstrap.servers": "b:1"}}, "TS1821"),
         ({"spark": {"mastr": "local"}}, "TS1803"),
         ({"spark": {"read_way": "fast"}}, "TS1803"),
         ({"spark": {"connector": "download"}}, "TS1803"),
@@ -52,6 +53,23 @@ def test_secrets_are_neither_printed_nor_shown() -> None:
     made = credentials(log={"kafka.sasl.password": "hunter2"})
     assert "hunter2" not in str(dict(made.connection_info()))
     assert "hunter2" not in repr(describe_warehouse(made, "."))
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [
+        ({"brokers": " a:1,b:2 "}, "a:1,b:2"),
+        ({"brokers": "a:1", "log": {"kafka.bootstrap.servers": "a:1", "kafka.linger.ms": 7}}, "a:1"),
+        ({"brokers": "none"}, None),
+        ({"brokers": ""}, None),
+        ({}, None),
+    ],
+)
+def test_brokers_are_those_of_the_log(values: dict[str, Any], found: str | None) -> None:
+    """What `dbt init` asks for; the rest of `log:` stays."""
+    log = dict(describe_warehouse(credentials(**values), ".", {}).log)
+    assert log.get("kafka.bootstrap.servers") == found
+    assert log.get("kafka.linger.ms") == (str(values["log"]["kafka.linger.ms"]) if "log" in values else None)
 
 
 def test_the_environment_wins_over_the_profile(tmp_path: Path) -> None:
