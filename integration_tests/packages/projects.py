@@ -157,5 +157,14 @@ PROJECTS = (
         settings=_ours_first("dbt_profiler", "dbt_profiler_integration_tests"),
         adapted="its words for Spark have the name of Databricks",
     ),
+    ForeignProject(
+        "attribution-playbook",
+        "attribution-playbook",
+        ".",
+        ("build",),
+        impossible={
+            "attribution_touches": "Snowflake's SQL: Spark has `dateadd(day, …)`, not `dateadd(days, …)` (TS1505)"
+        },
+    ),
     ForeignProject("dbt-unittest", "dbt-unittest", "integration_tests", ("run-operation test_macros",)),
 )
