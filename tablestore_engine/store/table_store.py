@@ -46,13 +46,8 @@ from tablestore_engine.store.read.scan_rows import read_batches, read_plan
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.stage.append_to_stage import More, write_more
-from tablestore_engine.store.stage.staging import (
-    StagedDestination,
-    Staging,
-    find_staged,
-    staged_branch,
-    staged_context,
-)
+from tablestore_engine.store.stage.staged_destination import StagedDestination
+from tablestore_engine.store.stage.staging import Staging, find_staged, staged_branch, staged_context
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, with_commit

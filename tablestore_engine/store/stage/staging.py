@@ -16,8 +16,6 @@ INVARIANT  nothing in main's snapshot folder changes before publishing (folds be
 INVARIANT  a schema that a staged snapshot brings counts for nobody before main's snapshot names it (schemas).
 INVARIANT  a branch counts as staged while both its snapshots are there. What they need is written before them and
            deleted after them, the base before the staged one: a process that dies half-way leaves nothing that counts.
-INVARIANT  of several writers that begin a stage which takes more, one claims its snapshot and the others write into
-           it: none of them removes what another one may be making, but what counts for nothing.
 CRASH      staged, not published: the branch waits. Published, branch still there: publishing again sees the same
            (user, identifier) in main and only removes the branch.
 """
@@ -38,16 +36,10 @@ from tablestore_engine.errors import (
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.commit import Committer
-from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, report_of
-from tablestore_engine.store.commit.snapshot_claim import (
-    Committed,
-    MainDestination,
-    NumberTakenError,
-    StageExistsError,
-)
+from tablestore_engine.store.commit.commit_report import CommitReport, report_of
+from tablestore_engine.store.commit.snapshot_claim import NumberTakenError
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.metadata.identity import TABLE_KEY, is_of_another, with_table
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
@@ -87,112 +79,6 @@ def staged_branch(name: str) -> str:
 def find_stage_name(branch: str) -> str | None:
     """The name of the staged snapshot that a branch holds; None for other branches."""
     return branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
-
-
-@dataclass(frozen=True)
-class StagedDestination:
-    """Claims in the branch; everything else of the commit is as on main. `takes_more`: further writes may follow."""
-
-    main: TableContext
-    name: str
-    on_main: MainDestination
-    takes_more: bool = False
-
-    @property
-    def branch(self) -> TableContext:
-        """The branch's schemas and snapshots."""
-        return self.main.on_branch(staged_branch(self.name))
-
-    def find_committed(
-        self, identity: CommitIdentity, base: Snapshot | None, after: int | None
-    ) -> Committed | None:
-        """Published already, or staged on the same base."""
-        published = self.on_main.find_committed(identity, base, after)
-        if published is not None:
-            return published
-        staged = find_staged(self.main, self.name)
-        if staged is None or staged.base != base:
-            return None
-        same = (staged.snapshot.commit_user, staged.snapshot.commit_identifier)
-        is_ours = same == (identity.user, identity.identifier)
-        return Committed(staged.snapshot, self.name) if is_ours else None
-
-    def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
-        """A new branch with base and staged snapshot; an older one of that name is dropped, unless it takes more.
-
-        False when main moved since the plan was made: then it is not worth testing. Raises StageExistsError.
-        """
-        newest = self.main.snapshots.find_latest()
-        if (0 if newest is None else newest.id) != snapshot.id - 1:
-            return False
-        branch, check = self.branch, self.main.guard.check
-
-        def check_files() -> None:
-            check()
-            branch.sweeps.check(snapshot, newest)
-
-        if branch.snapshots.find(snapshot.id) != snapshot:
-            check()
-            self._make_way(newest)
-            self._make_branch(snapshot, schema, newest)
-            self.main.runtime.crash_point("stage.made")
-        won = branch.snapshots.claim(snapshot, check_files)
-        if won:
-            self.on_main.check_behind()
-        if won and newest is not None and branch.snapshots.find(newest.id) is None:
-            branch.snapshots.delete_own(snapshot)  # somebody has removed the branch meanwhile
-            return False
-        return won
-
-    def _make_way(self, newest: Snapshot | None) -> None:
-        """Remove what is there. Who takes more removes what counts for nothing; another writer may be at work there."""
-        branch = self.branch
-        if self.takes_more:
-            # before find_staged: an id that appears later belongs to a live writer
-            ids = branch.snapshots.list_ids()
-            if find_staged(self.main, self.name) is not None:
-                raise StageExistsError
-            base = None if newest is None else branch.snapshots.find(newest.id)
-            is_live = not ids or (newest is not None and ids == (newest.id,) and base == newest)
-            if is_live and self._has_schemas_of_main():
-                branch.fileio.delete_tree(_audit_folder(self.main.layout, self.name))
-                return
-        _remove(branch)
-
-    def _has_schemas_of_main(self) -> bool:
-        branch, main = self.branch.schemas, self.main.schemas
-        ids, known = branch.list_ids(), main.list_ids()
-        return all(number in known and branch.get(number) == main.get(number) for number in ids)
-
-    def _make_branch(self, snapshot: Snapshot, schema: TableSchema | None, newest: Snapshot | None) -> None:
-        branch, check = self.branch, self.main.guard.check
-        branch.fileio.mkdirs(branch.layout.schema_dir)
-        branch.snapshots.make_folder(check)
-        for known in self._schemas_of(snapshot):
-            branch.schemas.claim(known, check)
-        if schema is not None and not branch.schemas.claim_or_find(schema, check):
-            raise NumberTakenError
-        if self.takes_more:
-            branch.fileio.mkdirs(turn_folder(branch.layout))
-        if newest is not None and newest.id == 1:
-            branch.fileio.replace(_based_path(branch.layout), branch.snapshots.own_mark)
-        if newest is not None:
-            branch.snapshots.claim(newest, check)
-
-    def _schemas_of(self, snapshot: Snapshot) -> list[TableSchema]:
-        """Main's schemas that count: files may be written with any of them."""
-        known = [self.main.schemas.get(number) for number in self.main.schemas.list_ids()]
-        return [one for one in known if one.claim is None or one.id <= snapshot.schema_id]
-
-    def find_claimed(self, snapshot_id: int) -> Snapshot | None:
-        """The staged snapshot of that id; when main has moved, main's."""
-        return self.branch.snapshots.find(snapshot_id) or self.main.snapshots.find(snapshot_id)
-
-    def settle(self, snapshot: Snapshot) -> str | None:
-        """The branch's LATEST."""
-        self.main.runtime.crash_point("stage.claimed")
-        self.branch.snapshots.write_hints(snapshot.id)
-        return self.name
 
 
 @dataclass(frozen=True)
@@ -250,11 +136,11 @@ class Staging:
 
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
-        _remove(self.context.on_branch(staged_branch(name)))
+        remove_branch(self.context.on_branch(staged_branch(name)))
 
     def forget_outcomes(self, name: str) -> None:
         """The rows change: what tests said is about others."""
-        self.context.fileio.delete_tree(_audit_folder(self.context.layout, name))
+        self.context.fileio.delete_tree(audit_folder(self.context.layout, name))
 
     def record_outcome(self, name: str, test_id: str, status: str, details: str = "") -> None:
         """Keep the last outcome of a test. Raises NotFound TS1316."""
@@ -262,7 +148,7 @@ class Staging:
         context = self.context
         made = {"test": test_id, "status": status, "details": details, "timeMillis": context.runtime.now_ms()}
         file_name = hashlib.sha256(test_id.encode()).hexdigest()[:32]
-        path = f"{_audit_folder(context.layout, name)}/{file_name}"
+        path = f"{audit_folder(context.layout, name)}/{file_name}"
         context.fileio.replace(path, checksummed_json({**made, **with_table(context.guard.identity)}))
 
     def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
@@ -340,21 +226,22 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     base = bases[0] if bases else None
     if newest is None or (newest.id > 1) != (base is not None):
         return None  # one of the two is not there yet, or not any more
-    based = _based_path(branch.layout)
+    based = based_path(branch.layout)
     if base is None and context.fileio.exists(based) and branch.snapshots.is_own_mark(based):
         return None  # snapshot-1 is the copy of the base
     outcomes = {one.test_id: one.status for one in _read_outcomes(context, name)}
     return StagedSnapshot(name, newest, base, outcomes)
 
 
-def _remove(branch: TableContext) -> None:
+def remove_branch(branch: TableContext) -> None:
     """See INVARIANT: snapshots first, in ascending order."""
     for number in branch.snapshots.list_ids():
         branch.fileio.delete(branch.layout.snapshot_path(number))
     branch.fileio.delete_tree(branch.layout.root)
 
 
-def _based_path(layout: TableLayout) -> str:
+def based_path(layout: TableLayout) -> str:
+    """Of a branch whose base is snapshot-1."""
     return f"{layout.root}/based"
 
 
@@ -370,14 +257,15 @@ def staged_context(context: TableContext, name: str) -> TableContext:
     return context.on_branch(staged_branch(name))
 
 
-def _audit_folder(layout: TableLayout, name: str) -> str:
+def audit_folder(layout: TableLayout, name: str) -> str:
+    """Where the outcomes of a stage's tests are."""
     return f"{layout.branch_dir(staged_branch(name))}/audit"
 
 
 def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...]:
     """Without those of another table's stage of that name."""
     found, fileio = [], context.fileio
-    for file in fileio.list(_audit_folder(context.layout, name)):
+    for file in fileio.list(audit_folder(context.layout, name)):
         try:
             data = fileio.read(file.path)
             verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
