@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tablestore_engine.options import OPTIONS
+from tablestore_engine.options import OPTIONS, OptionType
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
@@ -178,7 +178,8 @@ def render_options() -> str:
         "|---|---|---|---|---|",
     ]
     for option in OPTIONS.values():
-        kind = " / ".join(option.values) if option.values else option.type.value
+        words = option.values if option.type is OptionType.ENUM else (option.type.value, *option.values)
+        kind = " / ".join(words)
         default = "–" if option.default is None else f"`{option.default}`"
         name = f"`{option.key}`" if option.old_key is None else f"`{option.key}` (once `{option.old_key}`)"
         changes = "yes" if option.mutable else "no"

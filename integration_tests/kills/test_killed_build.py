@@ -49,11 +49,13 @@ POINTS = {
     "expire.metadata": AT_ONCE,
     "expire.snapshots": GATED,
 }
-# tests/crash kills the engine there, integration_tests/kafka/test_eventual.py at the two of an eventual log, and
+# tests/crash kills the engine there, integration_tests/kafka/test_eventual.py at the two of an eventual log,
+# tests/unit/warehouse/test_expired_stages.py at those of a drop of staged snapshots, and
 # integration_tests/kafka/test_replaced_logs.py at those of a table that takes another one's place
 NOT_OF_A_BUILD = {
     *("rollback.kept", "orphans.begun", "orphans.looked", "log.early", "log.repairs"),
     *("replace.moved", "replace.placed", "replace.sent"),
+    *("stage.dropping", "stage.dropped"),
 }
 EXPIRING = {
     "snapshot.num-retained.min": "1",

@@ -1,7 +1,7 @@
 """`tablestore expire`: let old snapshots of a table go, with the files that nothing else needs; or old partitions.
 
-Steps      snapshots: --keep, --older-than → Table.expire; --partitions → Table.expire_partitions, which the table's
-           options rule alone
+Steps      snapshots: staged ones that are past tablestore.staged-retention, then --keep, --older-than → Table.expire;
+           --partitions → Table.expire_partitions, which the table's options rule alone
 INVARIANT  without --keep and --older-than the table's own options decide, as they do behind each commit.
 INVARIANT  --dry-run says what would go and changes nothing.
 """
@@ -9,14 +9,14 @@ INVARIANT  --dry-run says what would go and changes nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import ExpireReport
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
-from tablestore_engine.spi import PartitionReport
+from tablestore_engine.spi import ExpiredStage, PartitionReport, drop_expired, find_expired
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -43,12 +43,18 @@ def _expire(arguments: argparse.Namespace) -> int:
         return _expire_partitions(arguments)
     older_than_ms = None if arguments.older_than is None else _duration_ms(arguments.older_than)
     with open_engine(arguments) as engine:
-        report = engine.table(arguments.table).expire(
-            keep=arguments.keep, older_than_ms=older_than_ms, dry_run=arguments.dry_run
-        )
+        table = engine.table(arguments.table)
+        look = find_expired if arguments.dry_run else drop_expired
+        staged = look(engine.gate, engine.gate.read_book(str(table.identifier)))
+        report = None  # of a table that only had staged rows nothing is left
+        if engine.find_table(arguments.table) is not None:
+            report = table.expire(keep=arguments.keep, older_than_ms=older_than_ms, dry_run=arguments.dry_run)
     if arguments.json:
-        print_json(_record(arguments, report))
-    else:
+        print_json(_record(arguments, staged, report))
+        return 0
+    for one in staged:
+        write_out(one.line(is_dry=arguments.dry_run))
+    if report is not None:
         write_out(f"{arguments.table}: {_told(report, is_dry=arguments.dry_run)}")
     return 0
 
@@ -95,10 +101,18 @@ def _duration_ms(text: str) -> int:
     return parse_duration_ms("--older-than", text)
 
 
-def _record(arguments: argparse.Namespace, report: ExpireReport) -> dict[str, object]:
-    return {
+def _record(
+    arguments: argparse.Namespace, staged: Sequence[ExpiredStage], report: ExpireReport | None
+) -> dict[str, object]:
+    common = {
         "table": arguments.table,
         "dry_run": arguments.dry_run,
+        "staged": [{"table": one.item.table, "name": one.item.name} for one in staged],
+    }
+    if report is None:
+        return common
+    return {
+        **common,
         "snapshots": report.snapshots,
         "first": report.first if report.snapshots else None,
         "last": report.end - 1 if report.snapshots else None,

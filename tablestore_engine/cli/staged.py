@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.commit_record import publication_record
-from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
+from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
 from tablestore_engine.cli.warehouse_choice import (
     add_brokers,
     add_place,
@@ -31,6 +32,8 @@ from tablestore_engine.spi import (
     describe_damage,
     explain,
     find_obstacle,
+    kept_text,
+    kept_until_ms,
     order_group,
     short_name,
 )
@@ -72,15 +75,22 @@ def _run(arguments: argparse.Namespace) -> int:
 def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
     names = _names(engine, rest[0] if rest else None)
     items, problems = _read_each(engine, names)
-    reasons = _reasons_each(engine, items)
+    found = list(zip(items, _waits_each(engine, items), strict=True))
     if arguments.json:
-        print_json([staged_record(engine, item, reason) for item, reason in zip(items, reasons, strict=True)])
+        print_json([_staged_record(engine, item, wait) for item, wait in found])
     else:
         rows = [
-            (item.table, item.name, item.snapshot, _outcomes_text(item), reason)
-            for item, reason in zip(items, reasons, strict=True)
+            (
+                item.table,
+                item.name,
+                item.snapshot,
+                _outcomes_text(item),
+                wait.reason,
+                kept_text(wait.until_ms),
+            )
+            for item, wait in found
         ]
-        print_table(("table", "staged", "snapshot", "tests", "state"), rows)
+        print_table(("table", "staged", "snapshot", "tests", "state", "kept until"), rows)
         if not items:
             say("nothing is staged")
     check_readable(problems, len(names))
@@ -107,26 +117,35 @@ def _read_each(engine: Engine, names: tuple[str, ...]) -> tuple[tuple[Staged, ..
     return tuple(found), problems
 
 
-def _reasons_each(engine: Engine, items: tuple[Staged, ...]) -> list[str]:
-    """As _reasons; an item whose group needs a damaged table says so."""
+@dataclass(frozen=True)
+class _Wait:
+    """Why a staged snapshot is not published, and when its retention ends."""
+
+    reason: str
+    until_ms: int | None = None
+
+
+def _waits_each(engine: Engine, items: tuple[Staged, ...]) -> list[_Wait]:
+    """As _waits; an item whose group needs a damaged table says so."""
     try:
-        return _reasons(engine, items)
+        return _waits(engine, items)
     except DAMAGED as damage:
         if len(items) == 1:
-            return [f"cannot be judged: {describe_damage(damage)}"]
-    return [reason for item in items for reason in _reasons_each(engine, (item,))]
+            return [_Wait(f"cannot be judged: {describe_damage(damage)}")]
+    return [wait for item in items for wait in _waits_each(engine, (item,))]
 
 
 def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
     item = get_staged(engine, rest)
-    (reason,) = _reasons(engine, (item,))
-    record = staged_record(engine, item, reason)
+    (wait,) = _waits(engine, (item,))
+    record = _staged_record(engine, item, wait)
     if arguments.json:
         print_json([record])
         return 0
     database, table = item.table.split(".", maxsplit=1)
     waiting = versioned_database(database, TableVersion(branch=item.name))
     facts = {key: record[key] for key in ("table", "name", "snapshot", "base_snapshot", "owner", "reason")}
+    facts["kept until"] = kept_text(wait.until_ms)
     print_facts({**facts, "rows": f"select * from `{waiting}`.`{table}`"})
     print_table(
         ("test", "said", "read"),
@@ -217,13 +236,13 @@ def _relation(engine: Engine, name: str) -> str:
     return str(engine.table(name).identifier if found is None else found.identifier)
 
 
-def _reasons(engine: Engine, items: tuple[Staged, ...]) -> list[str]:
+def _waits(engine: Engine, items: tuple[Staged, ...]) -> list[_Wait]:
     book = engine.gate.complete_book(GateBook(items))
     world = engine.gate.see(book)
-    return [explain(item, book, world) for item in items]
+    return [_Wait(explain(item, book, world), kept_until_ms(item, book)) for item in items]
 
 
-def staged_record(engine: Engine, item: Staged, reason: str) -> dict[str, object]:
+def _staged_record(engine: Engine, item: Staged, wait: _Wait) -> dict[str, object]:
     """A staged snapshot with the outcomes of its tests, and what it waits for."""
     info = next((one for one in engine.staged(item.table) if one.name == item.name), None)
     return {
@@ -233,7 +252,9 @@ def staged_record(engine: Engine, item: Staged, reason: str) -> dict[str, object
         "base_snapshot": None if info is None else info.base_snapshot_id,
         "owner": item.owner or None,
         "policy": item.policy,
-        "reason": reason,
+        "reason": wait.reason,
+        "written": to_utc(item.written_ms),
+        "kept_until": to_utc(wait.until_ms),
         "outcomes": {one.test: one.verdict for one in item.outcomes},
         "tests": [
             {

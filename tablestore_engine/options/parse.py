@@ -173,6 +173,11 @@ class OptionSet:
         """A time in milliseconds. Raises TS1001, TS1004."""
         return parse_duration_ms(key, self.text(key))
 
+    def find_duration_ms(self, key: str) -> int | None:
+        """The same; None where none is set, or a word such as `never` stands for no end. Raises TS1001."""
+        text = self.find(key)
+        return None if text is None or text in OPTIONS[key].values else parse_duration_ms(key, text)
+
     def time_format(self, key: str) -> TimeFormat:
         """How times are written in partition values. Raises Unsupported TS1136."""
         text = self.find(key)
@@ -308,7 +313,7 @@ def _check_value(key: str, option: Option, text: str) -> None:
     match option.type:
         case OptionType.SIZE:
             _check_range(key, option, parse_size_bytes(key, text), most=_LONG_MAX)
-        case OptionType.DURATION:
+        case OptionType.DURATION if text not in option.values:
             _check_range(key, option, parse_duration_ms(key, text), most=_LONG_MAX)
         case OptionType.BOOLEAN:
             _parse_boolean(key, text)
@@ -332,7 +337,7 @@ def _check_value(key: str, option: Option, text: str) -> None:
                     why=f"expected a text that matches {option.pattern}",
                     fix="leave it out, or write another text",
                 )
-        case OptionType.COLUMNS:
+        case OptionType.COLUMNS | OptionType.DURATION:
             return
 
 

@@ -45,7 +45,7 @@ MERGE_ENGINES = ("deduplicate",)
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table; `default` is text, None means absent; `values` lists an enum's words."""
+    """One row of the table; `default` is text, None means absent; `values`: words of an enum, or instead of a duration."""
 
     key: str
     type: OptionType
@@ -101,6 +101,7 @@ _ROWS = (  # one option, one row
     Option("snapshot.expire.limit", _I, "50", Scope.MAINTENANCE, True, "How many snapshots one commit expires at most.", least=1),
     Option("tablestore.expire-on-commit", _B, None, Scope.MAINTENANCE, True, "Whether commits expire what is due. false: only `tablestore expire` does. Absent: true for tables that we made; on those of other engines as their write-only says."),
     Option("tablestore.expire-grace", _D, "10 min", Scope.MAINTENANCE, True, "No snapshot expires that was the table within this time, whatever else is asked for: a query may still be reading it."),
+    Option("tablestore.staged-retention", _D, "7 d", Scope.MAINTENANCE, True, "How long a staged snapshot is kept after its newest write. Later it is dropped by the next dbt run that publishes or tests in its database, or by `tablestore expire`, together with what was built from it. never: until somebody drops it. With publish='manual' it is kept as well when all its tests have passed.", ("never",), least=3_600_000),
     Option("partition.expiration-time", _D, None, Scope.MAINTENANCE, True, "Partitions whose time is longer ago than this expire: their rows are deleted in one commit, after a commit or by `tablestore expire --partitions`. Times are UTC. Absent: none does.", least=1),
     Option("partition.expiration-check-interval", _D, "1 h", Scope.MAINTENANCE, True, "How long a process waits, table by table, before a commit looks for expired partitions again; its first commit looks at once (in Paimon none does before the interval is over)."),
     Option("partition.expiration-max-num", _I, "100", Scope.MAINTENANCE, True, "How many partitions expire at once, the oldest first.", least=1),

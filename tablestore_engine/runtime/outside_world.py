@@ -29,6 +29,8 @@ CRASH_POINTS: Mapping[str, str] = {
     "stage.made": "the branch has its base, the staged snapshot does not exist: nothing counts as staged",
     "stage.claimed": "the staged snapshot exists in its branch, main is untouched",
     "stage.published": "main's snapshot-N exists, the staged branch is not removed yet",
+    "stage.dropping": "the drop of a staged snapshot that is past its retention is decided, nothing is deleted",
+    "stage.dropped": "such a staged snapshot is deleted, those that it was built from are not",
     "replace.moved": "the old table has left its name, the new one is not there yet: the next look-up finishes it",
     "replace.placed": "the new table has the name, nothing of it is in its log, the old one is not deleted yet",
     "replace.sent": "all rows of the new table are in its log, the old table and its log are not deleted yet",

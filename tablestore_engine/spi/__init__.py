@@ -54,6 +54,7 @@ from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.startup_mode import StartupMode
 from tablestore_engine.stream.stream_lag import StreamLag
+from tablestore_engine.warehouse.gate.expired_stages import drop_expired, find_expired
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,
@@ -73,8 +74,9 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
     REFUSED,
     Gatekeeper,
     Publication,
-    stage_properties,
 )
+from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_text, kept_until_ms
+from tablestore_engine.warehouse.gate.stored_gates import stage_properties
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
 
@@ -103,6 +105,7 @@ __all__ = [
     "DataFileGone",
     "DatabaseSource",
     "EngineBug",
+    "ExpiredStage",
     "FileTotals",
     "FollowedInput",
     "FrameKind",
@@ -148,15 +151,19 @@ __all__ = [
     "client_settings",
     "connector_status",
     "describe_damage",
+    "drop_expired",
     "encode_steps",
     "explain",
     "fetch_s3_jars",
     "find_connect",
+    "find_expired",
     "find_obstacle",
     "find_version",
     "imported",
     "is_credential",
     "is_object_store",
+    "kept_text",
+    "kept_until_ms",
     "local_folder",
     "order_group",
     "parse_source",

@@ -126,14 +126,13 @@ class TableTraits:
             retained_ms=self._options.duration_ms("snapshot.time-retained"),
             grace_ms=self._options.duration_ms("tablestore.expire-grace"),
             limit=self._options.integer("snapshot.expire.limit"),
-            consumer_idle_ms=self._consumer_idle_ms,
+            consumer_idle_ms=self._options.find_duration_ms("consumer.expiration-time"),
         )
 
-    @property
-    def _consumer_idle_ms(self) -> int | None:
-        if self._options.find("consumer.expiration-time") is None:
-            return None
-        return self._options.duration_ms("consumer.expiration-time")
+    @cached_property
+    def staged_retention_ms(self) -> int | None:
+        """How long a staged snapshot is kept that nobody publishes; None: without end."""
+        return self._options.find_duration_ms("tablestore.staged-retention")
 
     @cached_property
     def scan_mode(self) -> str:

@@ -30,6 +30,7 @@ from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.stage.stage_drop import begin_publishing
 from tablestore_engine.store.tasks.task_runner import run_tasks
 from tablestore_engine.store.write.requested_compaction import (
     CompactionReport,
@@ -217,11 +218,18 @@ class Warehouse:
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
 
-        When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again.
+        When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again. Raises
+        RetryError TS1548 when it is being dropped.
         """
+
+        def publish() -> WriteReport:
+            store = self.stores.get(identifier)
+            begin_publishing(store.context, store.staging.get(stage))
+            return report_of(identifier, store.staging.publish(stage, keep=True))
+
         return self.run_commit(
             identifier,
-            lambda: report_of(identifier, self.stores.get(identifier).staging.publish(stage, keep=True)),
+            publish,
             check=lambda: self.logs.check_staged(identifier, stage),
             release=lambda: self.stores.get(identifier).staging.discard(stage),
         )

@@ -25,6 +25,7 @@ from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
+from tablestore_engine.spi import drop_expired
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
@@ -256,6 +257,19 @@ def _expired_by_a_write(root: Path, options: Options) -> object:
     return engine.table("demo.t").snapshot_ids()
 
 
+def _still_staged(root: Path, options: Options) -> object:
+    """What is staged after three hours, and after eight days."""
+    spec = WriteSpec(table=TableSpec(primary_key=("id",), options=options), stage="try")
+    Engine(str(root), runtime=seeded_runtime()).write("demo.t", pa.table({"id": [1]}), spec)
+    left = []
+    for hours in (3, 8 * 24):
+        runtime = seeded_runtime(start_ms=1_700_000_000_000 + hours * _HOUR_MS)
+        gate = Engine(str(root), runtime=runtime).gate
+        drop_expired(gate, gate.read_book("demo"))
+        left.append([one.name for one in gate.read_book("demo").staged])
+    return left
+
+
 def _left_by_expiry(*values: Row, partitions: tuple[str, ...] = ("name",), **base: str) -> See:
     """Rows that an expiry of partitions leaves, or why it is refused; today is 2023-11-14."""
 
@@ -455,6 +469,7 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         ("2 h", "5 min"),
         lambda root, options: _remaining(_HOUR_MS)(root, {"snapshot.num-retained.max": "10", **options}),
     ),
+    "tablestore.staged-retention": ((None, "2 h", "never"), _still_staged),
     "partition.expiration-time": (
         (None, "7 d", "30 d"),
         _left_by_expiry(row(1, "2023-11-01"), row(2, "2023-09-01")),

@@ -66,7 +66,8 @@ class Staged:
     """A snapshot that nobody sees yet. `owner` is who made it (a dbt node), `policy` manual waits to be asked.
 
     `is_out`: it is the table's own snapshot already, and its log waits. `is_beside`: it is a table of its own, which
-    takes the place of what has the name. `batches`: intervals of a microbatch.
+    takes the place of what has the name. `batches`: intervals of a microbatch. `written_ms`: of its newest commit;
+    `used_ms`: of that or a later test; `kept_ms`: its retention, None without end.
     """
 
     table: str
@@ -81,6 +82,9 @@ class Staged:
     is_out: bool = False
     is_beside: bool = False
     batches: tuple[str, ...] = ()
+    written_ms: int = 0
+    used_ms: int = 0
+    kept_ms: int | None = None
 
     @property
     def key(self) -> tuple[str, str]:

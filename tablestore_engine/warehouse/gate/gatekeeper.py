@@ -1,6 +1,6 @@
 """Publishing what the gate lets go: reads what lies beside the staged snapshots, asks the rule, performs it.
 
-Steps      publish a group: 1 no member's table has moved, and every log could be sent now
+Steps      publish a group: 1 no member is being dropped or has a table that moved, and every log could be sent now
            2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed  5 what is due expires
            A table of its own (is_beside) takes its name in step 2; what it replaced is deleted in step 4.
@@ -13,32 +13,27 @@ CRASH      in step 2: the members that are out are what the tests of the others 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.errors import (
-    FixData,
     LogNotReady,
     PublishPending,
     RetryError,
     StagedSnapshotOvertaken,
     TablestoreError,
 )
-from tablestore_engine.store.metadata.commit_history import commit_of, rows_version, was_committed
+from tablestore_engine.store.metadata.commit_history import commit_of, rows_version
+from tablestore_engine.store.stage.stage_drop import StageDrop, begin_drop, begin_publishing, is_long_staged
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
-from tablestore_engine.store.stage.staging import StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
+from tablestore_engine.warehouse.gate.stored_gates import NAME, read_staged, was_published_as
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
-NAME, OWNER, POLICY, GATES, PARENTS, BATCHES = (
-    f"tablestore.stage.{key}" for key in ("name", "owner", "publish", "gates", "parents", "batches")
-)
 PUBLISHED, PENDING, REFUSED = "published", "pending", "refused"
 
 
@@ -73,24 +68,20 @@ class Publication:
         return f"{self.staged.table} NOT published: {self.error}"
 
 
-def stage_properties(item: Staged) -> dict[str, str]:
-    """What is kept with the staged snapshot."""
-    made = {
-        NAME: item.name,
-        OWNER: item.owner,
-        POLICY: item.policy,
-        GATES: json.dumps(list(item.gates)),
-        PARENTS: json.dumps([asdict(read) for read in item.parents]),
-    }
-    return {**made, BATCHES: json.dumps(list(item.batches))} if item.batches else made
-
-
 class Gatekeeper:
     """Stateless: whoever asks holds the book."""
 
     def __init__(self, warehouse: Warehouse) -> None:
         self._warehouse = warehouse
         self._table_swaps = StagedTableSwaps(warehouse)
+
+    def now_ms(self) -> int:
+        """By the clock of the warehouse."""
+        return self._warehouse.catalog.runtime.now_ms()
+
+    def databases(self) -> tuple[str, ...]:
+        """In which what was built from a staged snapshot may be staged."""
+        return tuple(self._warehouse.catalog.list_databases())
 
     def read_book(self, *names: str) -> GateBook:
         """Staged snapshots of tables (`db.table`) and databases (`db`), each with its outcomes."""
@@ -112,7 +103,7 @@ class Gatekeeper:
         for place in (identifier, identifier.replacement):
             store = self._warehouse.stores.find(place)
             if store is not None:
-                found += [_read(place, store, staged) for staged in store.staging.list_all()]
+                found += [read_staged(place, store, staged) for staged in store.staging.list_all()]
         return found
 
     def complete_book(self, book: GateBook) -> GateBook:
@@ -135,7 +126,7 @@ class Gatekeeper:
         past = set()
         for read in book.parents():
             store = self._warehouse.stores.find(Identifier.parse(read.table))
-            if store is not None and _was_published(store, read):
+            if store is not None and was_published_as(store, read):
                 past.add((read.table, read.version))
         return World(current, frozenset(past))
 
@@ -176,6 +167,19 @@ class Gatekeeper:
         elif self._warehouse.stores.find(identifier) is not None:
             self._warehouse.drop_staged(identifier, item.name)
 
+    def begin_drop(self, item: Staged) -> StageDrop | None:
+        """Of one that is past its retention; None when it is published or written, or is another one by now."""
+        found = self._find_staged(item)
+        return None if found is None else begin_drop(found[0].context, found[1])
+
+    def _find_staged(self, item: Staged) -> tuple[TableStore, StagedSnapshot] | None:
+        """With the same rows."""
+        store = self._warehouse.stores.find(_place(item))
+        staged = None if store is None else store.staging.find(item.name)
+        if store is None or staged is None or commit_of(staged.snapshot) != item.version:
+            return None
+        return store, staged
+
     def finish_replacement(self, table: str) -> None:
         """What a killed write with `beside` has left to do behind the change of places. Raises TS17xx."""
         self._table_swaps.finish(Identifier.parse(table))
@@ -184,7 +188,7 @@ class Gatekeeper:
         """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
         nothing is raised.
         """
-        obstacle = self._find_moved(group) or self._find_unready_log(group)
+        obstacle = self._find_drop(group) or self._find_moved(group) or self._find_unready_log(group)
         if obstacle is not None:
             return tuple(Publication(item, REFUSED, error=obstacle) for item in group)
         claimed: list[Publication] = []
@@ -192,6 +196,18 @@ class Gatekeeper:
             claimed.append(self._claim(item, claimed))
         sent = [self._send(one) if one.state == PENDING else one for one in claimed]
         return tuple(self._expire_behind(one) for one in sent)
+
+    def _find_drop(self, group: tuple[Staged, ...]) -> TablestoreError | None:
+        """Step 1: from now on no retention drops a member; costs nothing for what was written a moment ago."""
+        now = self.now_ms()
+        for item in group:
+            found = self._find_staged(item) if is_long_staged(item.written_ms, now) else None
+            try:
+                if found is not None:
+                    begin_publishing(found[0].context, found[1])
+            except TablestoreError as error:
+                return error
+        return None
 
     def _find_moved(self, group: tuple[Staged, ...]) -> RetryError | None:
         """Step 1, before anything of a group is out. A single one is refused by the claim itself."""
@@ -242,7 +258,7 @@ class Gatekeeper:
                 return Publication(item, PENDING, self._table_swaps.publish(identifier, item.name))
             store = self._warehouse.stores.get(identifier)
             staged = store.staging.find(item.name)
-            if staged is None and _was_published(store, item.as_read):
+            if staged is None and was_published_as(store, item.as_read):
                 # by another process, a moment ago
                 return Publication(item, PENDING, WriteReport(identifier, store.snapshots.find_latest_id()))
             if staged is not None and commit_of(staged.snapshot) != item.version:
@@ -308,49 +324,3 @@ def _torn(item: Staged, before: list[Publication], failed: Publication) -> Stage
 
 def _base_version(store: TableStore, staged: StagedSnapshot) -> str:
     return rows_version(store.snapshots, staged.base)
-
-
-def _was_published(store: TableStore, read: TableRead) -> bool:
-    """Whether a commit that was read while it was staged is one of the table's: publishing never gives a lower id."""
-    return was_committed(store.snapshots, read.version, first=read.snapshot)
-
-
-def _read(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> Staged:
-    """One staged snapshot with all that was kept beside it."""
-    properties = staged.snapshot.properties or {}
-    as_read = TableRead(str(identifier), commit_of(staged.snapshot), staged.snapshot.id)
-    return Staged(
-        table=str(identifier),
-        name=staged.name,
-        version=as_read.version,
-        snapshot=staged.snapshot.id,
-        owner=properties.get(OWNER, ""),
-        policy=properties.get(POLICY, "auto"),
-        gates=tuple(json.loads(properties.get(GATES, "[]"))),
-        parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
-        outcomes=tuple(_outcome(store, one) for one in store.staging.read_outcomes(staged.name)),
-        is_out=_was_published(store, as_read) and not identifier.is_replacement,
-        is_beside=identifier.is_replacement,
-        batches=tuple(json.loads(properties.get(BATCHES, "[]"))),
-    )
-
-
-def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
-    try:
-        found = json.loads(kept.details or "[]")
-        if isinstance(found, list):  # as versions before kept it
-            found = {"reads": found}
-        return Outcome(
-            kept.test_id, kept.status, _table_reads(found["reads"]), _table_reads(found.get("constants", []))
-        )
-    except (ValueError, TypeError, KeyError) as error:
-        raise FixData(
-            "TS1077",
-            f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",
-            why=str(error),
-            fix="drop the staged snapshot (tablestore staged drop) and build the model again",
-        ) from error
-
-
-def _table_reads(kept: list[Mapping[str, Any]]) -> tuple[TableRead, ...]:
-    return tuple(TableRead(**one) for one in kept)

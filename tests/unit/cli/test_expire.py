@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.outside_world import SYSTEM
 
 from .conftest import KEYED, Run, orders
 
@@ -69,3 +72,27 @@ def test_the_same_in_python(impatient: Engine) -> None:
     assert table.expire(keep=1).snapshots == 3
     with pytest.raises(FixRequest, match="TS1088"):
         table.expire(older_than_ms=-1)
+
+
+def test_staged_snapshots_past_their_retention_are_dropped(run: Run, warehouse: Path) -> None:
+    """Before snapshots expire, with a line for each; --dry-run only says so. A table that is then empty is gone."""
+    week_ago = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() - 7 * 86_400_000)
+    old = Engine(str(warehouse), runtime=week_ago)
+    old.write("demo.past", orders((1, "ann", 1.0)), WriteSpec(table=KEYED))
+    for table in ("demo.past", "demo.new"):
+        old.write(table, orders((9, "zed", 9.0)), WriteSpec(table=KEYED, stage="try"))
+    engine = Engine(str(warehouse))
+    told = run("expire", "demo.past", "--dry-run")
+    assert "demo.past: staged snapshot try (snapshot 2) would be dropped: it was written 7 d ago" in told.out
+    assert run("expire", "demo.past", "--dry-run", "--json").json["staged"] == [
+        {"table": "demo.past", "name": "try"}
+    ]
+    assert [one.name for one in engine.staged("demo.past")] == ["try"]
+    done = run("expire", "demo.past")
+    assert "staged snapshot try (snapshot 2) is dropped" in done.out
+    assert "no snapshot expires" in done.out
+    assert engine.staged("demo.past") == ()
+    assert run("expire", "demo.past", "--json").json["staged"] == []
+    gone = run("expire", "demo.new", "--json").json
+    assert gone == {"table": "demo.new", "dry_run": False, "staged": [{"table": "demo.new", "name": "try"}]}
+    assert engine.find_table("demo.new") is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.cli.output import to_utc
 from tablestore_engine.spi import Outcome, Staged, TableRead, Verdict, stage_properties
 
 from .conftest import KEYED, Run, orders
@@ -193,3 +194,26 @@ def test_a_table_that_waits_beside_a_view(run: Run, engine: Engine) -> None:
     assert run("staged", "publish", "demo.latest", "try").status == 0
     assert engine.find_view("demo.latest") is None
     assert engine.table("demo.latest").scan().to_arrow().num_rows == 1
+
+
+def test_staged_says_until_when_each_is_kept(run: Run, engine: Engine) -> None:
+    """Seven days by default, the end of a parent for its child, no end for one that waits for a person."""
+    parent = stage(engine, "demo.orders", UNIQUE)
+    stage(engine, "demo.daily", parents=(parent.as_read,))
+    by_hand = Staged("demo.hand", "hand", "", 0, "model.shop.hand", "manual")
+    engine.write(
+        "demo.hand", orders((9, "zed", 9.0)), WriteSpec(stage="hand", properties=stage_properties(by_hand))
+    )
+    until = to_utc(parent.written_ms + 7 * 86_400_000)
+    found = {one["table"]: one for one in run("staged", "demo", "--json").json}
+    assert {name: one["kept_until"] for name, one in found.items()} == {
+        "demo.orders": until,
+        "demo.daily": until,
+        "demo.hand": None,
+    }
+    assert found["demo.orders"]["written"] == to_utc(parent.written_ms)
+    assert until is not None
+    day = until[:10]
+    assert f"{day} " in run("staged", "demo.orders").out
+    assert "published or dropped" in run("staged", "demo.hand").out
+    assert f"{day} " in run("staged", "show", "demo.orders").out
