@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pyarrow as pa
 import pytest
 
@@ -72,9 +74,14 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     run.build("orders")
     run.test("unique", Verdict.RED)
     assert latest(engine, "orders") is None
+    (item,) = engine.gate.read_book("demo").staged
+    until = datetime.fromtimestamp((item.written_ms + 7 * 86_400_000) / 1000, UTC)
     assert run.coordinator.take_held_back() == (
         "demo.orders NOT published: red: unique; its rows: select * from `demo__at_branch_dbt_aaaabbbbcccc`.`orders`",
-        "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)",
+        (
+            "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)"
+            f"; kept until {until:%Y-%m-%d %H:%M} UTC"
+        ),
     )
     assert run.coordinator.take_held_back() == ()
 

@@ -15,6 +15,7 @@ from tablestore_engine.spi import (
     Outcome,
     Publication,
     Staged,
+    kept_text,
     short_name,
     versioned_database,
 )
@@ -73,15 +74,20 @@ def abstention(item: Staged, outcome: Outcome) -> str:
     )
 
 
-def summary(held: Collection[Staged]) -> str:
-    """One line for all; a table that readers see already does not wait, only its log does."""
+def summary(held: Collection[Staged], untils: Collection[int | None]) -> str:
+    """One line for all; a table that readers see already does not wait, only its log does.
+
+    `untils`: when their retention ends.
+    """
     waiting = sorted(item.table for item in held if not item.is_out)
     pending = sorted(item.table for item in held if item.is_out)
+    first = min((until for until in untils if until is not None), default=None)
     said = []
     if waiting:
         names = ", ".join(waiting)
         said.append(
             f"{len(waiting)} of this run's tables wait, and readers do not see them yet: {names} (tablestore staged)"
+            f"; kept until {kept_text(first)}"
         )
     if pending:
         names = ", ".join(pending)

@@ -49,6 +49,7 @@ from dbt.adapters.tablestore.gate.microbatches import joined, pick_waiting
 from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.gate.staged_reads import branch_of
+from dbt.adapters.tablestore.gate.staged_retention import drop_old
 from dbt.adapters.tablestore.gate.whole_run import (
     ALL_OR_NOTHING,
     Bound,
@@ -61,7 +62,7 @@ from dbt.adapters.tablestore.gate.whole_run import (
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors, list_sources
 from tablestore_engine.api import Engine
-from tablestore_engine.spi import Outcome, Staged, TableRead, explain, stage_properties
+from tablestore_engine.spi import Outcome, Staged, TableRead, explain, kept_until_ms, stage_properties
 
 logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
@@ -92,6 +93,7 @@ class PublishCoordinator:
         self._shared = SharedGateState()
         self._publisher = GroupPublisher(engine, self._shared)
         self._nodes: Nodes = {}  # the graph, as any node shows it
+        self._continued: frozenset[str] = frozenset()  # names of what `dbt retry` continues
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
@@ -101,7 +103,7 @@ class PublishCoordinator:
         """`dbt retry`, before its first statement: what the runs that it continues have staged is this one's too."""
         if self._shared.state.is_begun:
             return
-        names = frozenset(branch_of(one) for one in find_runs())
+        self._continued = names = frozenset(branch_of(one) for one in find_runs())
         if names:
             self._load(databases())
         self._shared.apply(Continued(names))
@@ -282,7 +284,7 @@ class PublishCoordinator:
 
     def publish_asked(self, nodes: frozenset[str], databases: Collection[str]) -> tuple[str, ...]:
         """`run-operation tablestore_publish`: lets manual ones go; gates still hold. Raises RetryError TS1876."""
-        self._load(databases)
+        self._load(databases, drops_old=False)  # the user asks for what is there
         staged = self._shared.state.book.staged
         wanted = frozenset(item.table for item in staged if not nodes or item.owner in nodes)
         return self._publisher.publish(Ask(me(), wanted=wanted))
@@ -340,14 +342,19 @@ class PublishCoordinator:
                     if not item.is_out:
                         self._shared.hold(item.table, reason)
                     lines.append(held_line(item, reason))
-                lines.append(summary(action.items))
+                untils = [kept_until_ms(item, action.book) for item in action.items]
+                lines.append(summary(action.items, untils))
         return tuple(lines)
 
-    def _load(self, databases: Iterable[str]) -> None:
-        """Staged snapshots of earlier processes, once per database."""
+    def _load(self, databases: Iterable[str], *, drops_old: bool = True) -> None:
+        """Staged snapshots of earlier processes, once per database; those past their retention are dropped."""
         new = sorted(set(databases) - self._shared.state.loaded)
         if new:
-            self._shared.apply(Loaded(frozenset(new), self._engine().gate.read_book(*new).staged))
+            book = self._engine().gate.read_book(*new)
+            dropped = drop_old(self._engine(), book, self._continued) if drops_old else ()
+            self._shared.apply(Loaded(frozenset(new), book.without(*(one.item for one in dropped)).staged))
+            for one in dropped:  # of another database, or entered by another thread meanwhile
+                self._shared.apply(Gone(one.item))
 
 
 def database_of(table: str) -> str:
