@@ -31,6 +31,47 @@ def test_a_deletion_record_keeps_the_values(shop: Shop) -> None:
     ]
 
 
+BIG = (
+    "{{ config(materialized='table') }} select cast(id as int) as id, concat('n', id) as n, "
+    "timestamp '2026-01-01 10:00:00' as at from range(20000)"
+)
+
+
+def _jobs(shop: Shop) -> int:
+    """How many jobs Spark has started."""
+    return int(shop.engine.spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())
+
+
+@pytest.mark.parametrize(
+    ("strategy", "deletes", "jobs_max"),
+    [
+        ("strategy='timestamp', updated_at='at'", "ignore", 4),
+        ("strategy='check', check_cols='all'", "invalidate", 4),
+        ("strategy='check', check_cols='all'", "new_record", 5),
+        pytest.param("strategy='check', check_cols='all'", "ignore", 4, marks=pytest.mark.nightly),
+        pytest.param("strategy='timestamp', updated_at='at'", "invalidate", 5, marks=pytest.mark.nightly),
+        pytest.param("strategy='timestamp', updated_at='at'", "new_record", 6, marks=pytest.mark.nightly),
+    ],
+)
+def test_a_run_over_an_unchanged_source_is_one_query(
+    shop: Shop, strategy: str, deletes: str, jobs_max: int
+) -> None:
+    """No commit, no statement that changes rows, no second query; jobs are the exchanges of that query's joins."""
+    _history(shop, f"{strategy}, hard_deletes='{deletes}'")
+    shop.write("models/src.sql", BIG)
+    shop.dbt("run", "--select", "src")
+    shop.dbt("snapshot")
+    table = shop.engine.table("demo.s")
+    before = table.snapshot_ids()
+    for _ in range(2):
+        jobs = _jobs(shop)
+        shop.dbt("snapshot")
+        assert table.snapshot_ids() == before
+        assert _jobs(shop) - jobs <= jobs_max
+    assert shop.response("s")["rows_affected"] == 0
+    assert "merge into" not in shop.log.lower()
+
+
 SOURCE = "{{{{ config(materialized='table') }}}} select id, n, timestamp '{at}' as at from values {rows} as t(id, n)"
 
 

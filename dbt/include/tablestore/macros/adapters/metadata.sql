@@ -19,3 +19,9 @@
 {%- macro tablestore__get_columns_in_relation(relation) -%}
   {{ return(adapter.get_columns_in_relation(relation)) }}
 {%- endmacro -%}
+
+{#- Names of a query's columns: Spark analyses the query. dbt's own macro runs it with `where false`, a Spark job for each call. -#}
+{%- macro tablestore__get_columns_in_query(select_sql) -%}
+  {%- set columns = adapter.get_column_schema_from_query(get_empty_subquery_sql(select_sql)) -%}
+  {{ return(columns | map(attribute='name') | list) }}
+{%- endmacro -%}
