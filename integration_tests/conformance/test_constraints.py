@@ -181,7 +181,7 @@ class TestModelConstraintsRuntimeEnforcement(BaseModelConstraintsRuntimeEnforcem
 
     @pytest.fixture(scope="class")
     def expected_sql(self):
-        """unique and foreign keys are documentation."""
+        """Unique and foreign keys are no part of the statement."""
         return (
             """
             create or replace table <model_identifier> (

@@ -65,7 +65,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         ConstraintType.check: ConstraintSupport.ENFORCED,
         ConstraintType.not_null: ConstraintSupport.ENFORCED,
         ConstraintType.primary_key: ConstraintSupport.ENFORCED,
-        ConstraintType.unique: ConstraintSupport.NOT_ENFORCED,
+        ConstraintType.unique: ConstraintSupport.ENFORCED,
         ConstraintType.foreign_key: ConstraintSupport.NOT_ENFORCED,
     }
     _capabilities = CapabilityDict(

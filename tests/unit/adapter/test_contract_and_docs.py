@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from dbt.adapters.tablestore.config.contract_and_docs import Contract, read_comments, read_contract
+from tablestore_engine.errors import FixRequest
 
 
 def model(*, enforced: bool = True, **extra: Any) -> dict[str, Any]:
@@ -30,13 +33,24 @@ def model(*, enforced: bool = True, **extra: Any) -> dict[str, Any]:
 
 
 def test_a_contract_is_key_not_null_and_checks() -> None:
-    """unique and foreign keys are documentation, the rest is enforced."""
+    """Foreign keys are documentation, the rest is enforced."""
     assert read_contract(model()) == Contract(
         columns=(("id", "bigint"), ("v", "string")),
         primary_key=("id", "v"),
         not_null=("id", "v"),
         checks=(("id_check_2", "id > 0"), ("v_filled", "v <> ''")),
+        unique=(("v",),),
     )
+
+
+def test_unique_constraints_of_columns_and_of_the_model() -> None:
+    """Each set once, in the order of the YAML; one without columns is refused."""
+    node = model()
+    node["constraints"] += [{"type": "unique", "columns": columns} for columns in (["id", "`v`"], ["v"])]
+    assert read_contract(node).unique == (("v",), ("id", "v"))
+    node["constraints"].append({"type": "unique", "expression": "(lower(v))"})
+    with pytest.raises(FixRequest, match="TS1809"):
+        read_contract(node)
 
 
 def test_without_enforcement_nothing_is_asked() -> None:

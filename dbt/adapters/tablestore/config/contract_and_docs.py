@@ -6,17 +6,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore_engine.api import Unsupported
+from tablestore_engine.api import FixRequest, Unsupported
 
 
 @dataclass(frozen=True)
 class Contract:
-    """`columns` are (name, type) as declared; `checks` are (name, condition)."""
+    """`columns` are (name, type) as declared; `checks` are (name, condition); `unique` has sets of columns."""
 
     columns: tuple[tuple[str, str], ...] = ()
     primary_key: tuple[str, ...] = ()
     not_null: tuple[str, ...] = ()
     checks: tuple[tuple[str, str], ...] = ()
+    unique: tuple[tuple[str, ...], ...] = ()
 
 
 def _kind(constraint: Mapping[str, Any]) -> str:
@@ -32,7 +33,7 @@ def _check(constraint: Mapping[str, Any], where: str, index: int) -> tuple[str, 
 
 
 def read_contract(model: Mapping[str, Any]) -> Contract:
-    """Constraints of columns and of the model; unique and foreign keys are documentation only. Raises TS1834."""
+    """Constraints of columns and of the model; foreign keys are documentation only. Raises TS1809, TS1834."""
     if not ((model.get("config") or {}).get("contract") or {}).get("enforced"):
         return Contract()
     columns = {str(name): column for name, column in (model.get("columns") or {}).items()}
@@ -56,7 +57,33 @@ def read_contract(model: Mapping[str, Any]) -> Contract:
         primary_key=_once(key),
         not_null=_once(not_null),
         checks=tuple(check for check in checks if check is not None),
+        unique=_read_unique(str(model.get("name")), model.get("constraints") or (), columns),
     )
+
+
+def _read_unique(
+    name: str, of_model: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]
+) -> tuple[tuple[str, ...], ...]:
+    """Column by column, then those of the model. Raises FixRequest TS1809 for one that names no column."""
+    found: list[tuple[str, ...]] = [
+        (column,)
+        for column, said in columns.items()
+        for one in said.get("constraints") or ()
+        if _kind(one) == "unique"
+    ]
+    found += [
+        tuple(str(column) for column in one.get("columns") or ())
+        for one in of_model
+        if _kind(one) == "unique"
+    ]
+    if () in found:
+        raise FixRequest(
+            "TS1809",
+            f"model {name} has a unique constraint without columns",
+            why="nothing says which values must not repeat; an expression is not read",
+            fix="name its columns: {type: unique, columns: [...]}",
+        )
+    return tuple(dict.fromkeys(_once(one) for one in found))
 
 
 def _refuse_custom(name: str, owners: Iterable[Mapping[str, Any]]) -> None:

@@ -2,6 +2,7 @@
 
 Steps      positions of inputs and streams → the write's spec → rows, of a query with state by its own run → the engine
 INVARIANT  rows, positions and state are one commit.
+INVARIANT  what a contract asks of the written rows is looked at before readers see them (unique_check).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteReport
 
 
@@ -32,6 +34,7 @@ class ModelCommits:
     ) -> None:
         self._engine, self._config, self._pending = engine, config, pending
         self._pinned, self._inputs, self._streams = pinned, pinned.inputs, pinned.streams
+        self._unique = UniqueCheck(engine)
 
     def versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
         """What the model reads; its own table as others see it, not as it was staged before."""
@@ -42,14 +45,29 @@ class ModelCommits:
     def write(
         self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
-        """`replaces`: the table gives its place to a new one. Raises what writes raise."""
+        """`replaces`: the table gives its place to a new one. Raises what writes raise, FixData TS1808."""
+
+        def write(place: StagePlan | None, rows: Work) -> WriteReport:
+            return self._write(job, place, rows, replaces=replaces, whole=staged is not None)
+
+        try:
+            return self._unique.write(job, staged, work, write)
+        except PublishPending:
+            node = job.settings.node
+            self._pending.keep(job.invocation, node, self._pending.user_of(job.invocation, node))
+            raise
+
+    def _write(
+        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool, whole: bool
+    ) -> WriteReport:
+        """`whole`: all that its streams have, since it waits for tests."""
         spec, rows = work
         node, action = job.settings.node, job.plan.action
         properties = {"dbt.invocation": job.invocation, "dbt.node": node}
         name = job.relation.table_name
         taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
         if not is_empty(self._config):
-            taken = self._streams.take(node, name, action, whole=staged is not None)
+            taken = self._streams.take(node, name, action, whole=whole)
             steps |= self._inputs.steps(node, name, action) if taken is None else taken.steps
         spec = replace(
             spec,
@@ -68,10 +86,6 @@ class ModelCommits:
         )
         versions = {**versions, **self._inputs.pins(node), **({} if taken is None else taken.versions)}
         key = job.settings.table.primary_key
-        try:
-            with self._streams.stated(node, name, rows, versions, key) as (rows, moved):
-                spec = replace(spec, positions={**steps, **moved})
-                return self._engine().write(name, rows, spec, versions=versions)
-        except PublishPending:
-            self._pending.keep(job.invocation, node, spec.commit_user)
-            raise
+        with self._streams.stated(node, name, rows, versions, key) as (rows, moved):
+            spec = replace(spec, positions={**steps, **moved})
+            return self._engine().write(name, rows, spec, versions=versions)
