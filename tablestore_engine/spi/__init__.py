@@ -18,6 +18,7 @@ from tablestore_engine.errors import (
     EngineBug,
     StagedSnapshotClosed,
     StagedSnapshotMissing,
+    StagedSnapshotOvertaken,
     StagedVersionMissing,
 )
 from tablestore_engine.fileio.store_address import is_object_store
@@ -133,6 +134,7 @@ __all__ = [
     "StagedInfo",
     "StagedSnapshotClosed",
     "StagedSnapshotMissing",
+    "StagedSnapshotOvertaken",
     "StagedVersionMissing",
     "StartupMode",
     "StatefulRun",

@@ -21,8 +21,17 @@ from dbt.adapters.tablestore.gate.staged_reads import branch_of
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
-from tablestore_engine.api import Engine, FixData, RetryError, TablestoreError, TableVersion, WriteReport
-from tablestore_engine.spi import PUBLISHED, Staged, versioned_database
+from tablestore_engine.api import (
+    Engine,
+    FixData,
+    OutcomeUnknown,
+    PublishPending,
+    RetryError,
+    TablestoreError,
+    TableVersion,
+    WriteReport,
+)
+from tablestore_engine.spi import Staged, StagedSnapshotOvertaken, versioned_database
 
 Write = Callable[[StagePlan | None, Work], WriteReport]
 logger = TerminalMessages("Tablestore")
@@ -81,14 +90,18 @@ class UniqueCheck:
             item = self._find(table, name)
             if item is None:  # another run of the model has dropped it
                 continue
-            (done,) = self._engine().gate.publish((item,))
-            if done.report is not None and done.state == PUBLISHED:
-                return replace(done.report, **report.counts())
-            refused = done.error
-            if done.report is None:  # else it is in the table, and only its log is pending
-                self._engine().gate.drop(item)
-            if not done.is_overtaken:
-                break
+            try:
+                done = self._publish(item)
+            except (OutcomeUnknown, PublishPending):  # it may be in the table, or is
+                raise
+            except StagedSnapshotOvertaken as error:
+                refused = error
+                self._drop(table, name)
+            except TablestoreError:
+                self._drop(table, name)
+                raise
+            else:
+                return replace(done, **report.counts())
         raise refused or gone(job.settings.node, table)
 
     def _check(self, table: str, stage: str, sets: Sequence[Sequence[str]]) -> None:
@@ -102,6 +115,15 @@ class UniqueCheck:
     def _find(self, table: str, stage: str) -> Staged | None:
         staged = self._engine().gate.read_book(table).staged
         return next((one for one in staged if one.name == stage and not one.is_out), None)
+
+    def _publish(self, item: Staged) -> WriteReport:
+        if not item.is_beside:
+            return self._engine().table(item.table).publish_staged(item.name)
+        (done,) = self._engine().gate.publish((item,))
+        if done.report is None or done.error is not None:
+            assert done.error is not None  # it says why nothing was published
+            raise done.error
+        return done.report
 
     def _drop(self, table: str, stage: str) -> None:
         item = self._find(table, stage)
