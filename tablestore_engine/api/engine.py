@@ -17,6 +17,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.changed_keys import ChangedKeys
+from tablestore_engine.api.empty_batches import EmptyBatches
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
@@ -187,6 +188,10 @@ class Engine:
     def changed_keys(self) -> ChangedKeys:
         """Queries that are kept up to date by the keys that changes affect."""
         return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True))
+
+    def empty_batches(self) -> EmptyBatches:
+        """For one run: batches that have no input, by metadata."""
+        return EmptyBatches(self._warehouse, lambda needs: self._warehouse.running(needs_spark=needs))
 
     @property
     def python_frames(self) -> PythonFrames:

@@ -5,6 +5,7 @@ Not stable: a name may change with any release, together with the adapter. Pytho
 
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
+from tablestore_engine.api.empty_batches import EmptyBatches
 from tablestore_engine.api.results import StagedInfo
 from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
@@ -38,6 +39,7 @@ from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
+from tablestore_engine.spark.empty_query import EmptyQuery
 from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
@@ -80,6 +82,7 @@ from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_t
 from tablestore_engine.warehouse.gate.stored_gates import stage_properties
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
+from tablestore_engine.warehouse.write.incoming_rows import NoRows
 
 __all__ = [
     "BROKERS",
@@ -105,6 +108,8 @@ __all__ = [
     "ConsumerFacts",
     "DataFileGone",
     "DatabaseSource",
+    "EmptyBatches",
+    "EmptyQuery",
     "EngineBug",
     "ExpiredStage",
     "FileTotals",
@@ -114,6 +119,7 @@ __all__ = [
     "Gatekeeper",
     "LogPosition",
     "LogWriter",
+    "NoRows",
     "OrderedCondition",
     "OrderedLock",
     "OrphanFolder",

@@ -131,6 +131,12 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
     )
 
 
+def facts_of(files: Iterable[StoredFile], name: str, schema: TableSchema) -> tuple[ColumnFacts | None, ...]:
+    """What the manifest says of a column of `schema` in each file; None: nothing."""
+    columns = _FileColumns(schema)
+    return tuple(_FileFacts(file, columns).find(name) for file in files)
+
+
 class _FileColumns:
     """Columns of a table by name, of its old schemas by id; schemas are few and files many."""
 

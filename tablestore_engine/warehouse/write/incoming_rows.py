@@ -6,6 +6,7 @@ INVARIANT  names match without case, as in SQL; a value is never changed here, o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import polars as pl
 import pyarrow as pa
@@ -14,22 +15,48 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.format.type_arrow import type_from_arrow
-from tablestore_engine.spark.incoming_frame import frame_fields, helper_columns, with_helpers
+from tablestore_engine.format.type_arrow import field_to_arrow, type_from_arrow
+from tablestore_engine.spark.incoming_frame import (
+    VIOLATION_COLUMN,
+    frame_fields,
+    helper_columns,
+    with_helpers,
+)
 from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
 from tablestore_engine.warehouse.write.frame_rows import FrameRows
 from tablestore_engine.warehouse.write.incoming import Incoming, check_names
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 
+@dataclass(frozen=True)
+class NoRows:
+    """What a query gives that is known to have no rows: its columns."""
+
+    fields: tuple[DataField, ...]
+
+
 def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSession]) -> Incoming:
     """Rows of any kind but SQL text. Conditions over Arrow rows are Spark's to evaluate: `session` starts it."""
     if isinstance(rows, DataFrame):
         return from_frame(rows, spec.delete_when, spec.checks)
+    if isinstance(rows, NoRows):
+        return _from_no_rows(rows.fields, spec)
     incoming = from_arrow(to_arrow(rows))
     if spec.delete_when or spec.checks:
         return _with_conditions(incoming, spec, session)
     return incoming
+
+
+def _from_no_rows(fields: tuple[DataField, ...], spec: WriteSpec) -> ArrowRows:
+    """The columns that from_frame makes, without a session: no condition has a row to be evaluated for."""
+    columns = [
+        pa.field(field.name, pa.null()) if field.type is VOID else field_to_arrow(field) for field in fields
+    ]
+    if spec.delete_when:
+        columns.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
+    if spec.checks:
+        columns.append(pa.field(VIOLATION_COLUMN, pa.string()))
+    return ArrowRows(fields, pa.schema(columns).empty_table())
 
 
 def _with_conditions(incoming: ArrowRows, spec: WriteSpec, session: Callable[[], SparkSession]) -> ArrowRows:
