@@ -26,6 +26,7 @@ _COUNTS = (
 class TablestoreResponse(AdapterResponse):
     """Lies in run_results.json under adapter_response.
 
+    `snapshot`: "@staged" while the snapshot is staged, as `tablestore diff` takes it; `staged` is its own name.
     `published`: "true", "false" or "pending" (the table has it, its log does not yet); `reason` says why not true.
     Of a model that follows streams: `batches` it committed, `rows_read` of them (None: unknown), `rows_out` of
     the query (also those that were there already), `followed`: table → behind this snapshot (None: the beginning), up
@@ -34,6 +35,7 @@ class TablestoreResponse(AdapterResponse):
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
     Of a changed_keys model: `evaluated` is "affected keys" or "all rows"; `fallback` says why all rows were compared
     with a table that was there (else empty); `keys_affected` counts the keys.
+    Of a microbatch: `input` is "empty" when metadata proved that its query gives no rows, so that it was not run.
     """
 
     snapshot_id: int | None = None
@@ -45,6 +47,7 @@ class TablestoreResponse(AdapterResponse):
     files_added: int | None = None
     bytes_added: int | None = None
     staged: str | None = None
+    snapshot: str | None = None
     published: bool | str | None = None
     reason: str | None = None
     kafka_topic: str | None = None
@@ -59,6 +62,7 @@ class TablestoreResponse(AdapterResponse):
     evaluated: str | None = None
     fallback: str | None = None
     keys_affected: int | None = None
+    input: str | None = None
 
     def __post_init__(self) -> None:
         self._live: dict[str, Any] | None = None
@@ -85,6 +89,11 @@ class TablestoreResponse(AdapterResponse):
         self.rows_out = (self.rows_affected or 0) + (self.rows_unchanged or 0)
         self.followed = {name: [since, until] for name, (since, until) in ranges.items()}
         self._message = f"{self._message} · {text}"
+
+    def tell_no_input(self) -> None:
+        """A microbatch whose query was not run: file statistics prove that it has no rows."""
+        self.input = "empty"
+        self._message = f"{self._message} · no input, by file statistics"
 
     def tell_evaluated(self, evaluated: str, fallback: str, keys: int | None) -> None:
         """How a changed_keys model was computed."""
@@ -117,6 +126,7 @@ class TablestoreResponse(AdapterResponse):
     def mark(self, *, published: bool | str, reason: str | None = None) -> None:
         """What became of the snapshot."""
         self.published, self.reason = published, reason
+        self.snapshot = self.snapshot if published is False else None
         self._refresh()
 
     def mark_publication(self, done: Publication) -> None:
@@ -158,6 +168,7 @@ def describe_commit(report: WriteReport | None) -> TablestoreResponse:
         files_added=report.files_added,
         bytes_added=report.bytes_added,
         staged=report.staged,
+        snapshot=None if report.staged is None else "@staged",
         published=report.staged is None,
         kafka_topic=None if report.log is None else report.log.name,
         kafka_offsets=None if report.log is None else report.log.as_lists() or None,

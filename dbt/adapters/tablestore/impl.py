@@ -248,9 +248,14 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         """Columns of a node's query; the writer hears what it reads."""
         reads = ReadLog()
         reads.add(self.writer.python.reads(node))
-        found = self.get_column_schema_from_query(sql, reads)
+
+        def ask(text: str, log: ReadLog) -> Columns:
+            found = self.get_column_schema_from_query(text, log)
+            return tuple((one.column, one.dtype) for one in found)
+
+        columns = self.writer.batches.columns(node, batch, sql, reads, ask)
         self.writer.note_reads(node, batch, reads)
-        return tuple((one.column, one.dtype) for one in found)
+        return columns
 
     @available.parse_none
     @as_dbt_errors()

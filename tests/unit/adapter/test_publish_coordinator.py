@@ -77,7 +77,10 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     (item,) = engine.gate.read_book("demo").staged
     until = datetime.fromtimestamp((item.written_ms + 7 * 86_400_000) / 1000, UTC)
     assert run.coordinator.take_held_back() == (
-        "demo.orders NOT published: red: unique; its rows: select * from `demo__at_branch_dbt_aaaabbbbcccc`.`orders`",
+        (
+            "demo.orders NOT published: red: unique; its rows: select * from "
+            "`demo__at_branch_dbt_aaaabbbbcccc`.`orders`; its changes: tablestore diff demo.orders @staged"
+        ),
         (
             "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)"
             f"; kept until {until:%Y-%m-%d %H:%M} UTC"

@@ -61,7 +61,8 @@ def held_line(item: Staged, reason: str) -> str:
         return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
     database, table = item.table.split(".", maxsplit=1)
     where = f"`{versioned_database(database, TableVersion(branch=item.name))}`.`{table}`"
-    return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
+    line = f"{item.table} NOT published: {reason}; its rows: select * from {where}"
+    return line if item.is_beside else f"{line}; its changes: tablestore diff {item.table} @staged"
 
 
 def abstention(item: Staged, outcome: Outcome) -> str:

@@ -17,12 +17,8 @@ import agate
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
 from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
-from dbt.adapters.tablestore.config.materialized_views import as_built
-from dbt.adapters.tablestore.config.model_config import read_settings
-from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
@@ -30,7 +26,6 @@ from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
-from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
@@ -43,12 +38,14 @@ from dbt.adapters.tablestore.plan.run_context import (
 )
 from dbt.adapters.tablestore.plan.topic_contract import plan_model
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.batch_queries import BatchQueries
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
-from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job, snapshot_settings
+from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
+from dbt.adapters.tablestore.write.model_settings import read_model_settings
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
@@ -56,7 +53,7 @@ from dbt.adapters.tablestore.write.seeds import seed_to_arrow
 from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import Engine, OnSchemaChange, TablestoreError, WriteMode, WriteSpec
 from tablestore_engine.spi import (
-    BROKERS,
+    NoRows,
     OrderedLock,
     Rank,
     ReadLog,
@@ -94,6 +91,7 @@ class ModelWriter:
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)
         self.changed_keys = ChangedKeysModels(engine, self.inputs)
         self.python = PythonModels(engine, self.pinned)
+        self.batches = BatchQueries(engine, self.pinned)
 
     def _adopt(self) -> None:
         self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
@@ -102,21 +100,7 @@ class ModelWriter:
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
-        if model.get("resource_type") == "snapshot":
-            return snapshot_settings(model)
-        config, name = as_built(model), str(model["name"])
-        brokers = log_settings(self._config.credentials).get(BROKERS)
-        contract = read_contract(model)
-        if contract.primary_key and not (config.get("primary_key") or config.get("unique_key")):
-            config = {**config, "primary_key": list(contract.primary_key)}
-        self._ignored.tell(name, config)
-        table = read_settings(name, config, brokers)
-        if dict(table.options).get("log.system") == "kafka":
-            check_topics(nodes, str(model["unique_id"]), dict(table.options).get("kafka.topic"))
-        comment, column_comments = read_comments(model)
-        return ModelSettings(
-            str(model["unique_id"]), table, contract, comment, tuple(sorted(column_comments.items()))
-        )
+        return read_model_settings(model, nodes, self._config, self._ignored)
 
     def plan(
         self,
@@ -202,7 +186,8 @@ class ModelWriter:
             fresh = self._plan_again(relation, settings, unit_of(settings.node, context.batch))
             return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
 
-        work = (model_spec(settings, plan), self.python.written(settings.node, plan.select))
+        rows = self.python.written(settings.node, plan.select)
+        work = (model_spec(settings, plan), self.batches.written(settings.node, context.batch, rows))
         job = job_of(relation, settings, plan, work, again, context)
         try:
             response = self._commit(job, context)
@@ -314,6 +299,8 @@ class ModelWriter:
     def _tell(self, response: TablestoreResponse, job: ModelJob) -> None:
         """What run_results.json says besides."""
         self.changed_keys.tell_evaluated(response, job.settings.node, job.plan)
+        if isinstance(job.work[1], NoRows):
+            response.tell_no_input()
         taken = self.streams.taken(job.settings.node)
         if taken is not None:
             response.tell_ranges(taken.ranges, taken.rows, str(taken))
