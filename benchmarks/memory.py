@@ -29,7 +29,8 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.warehouse.snapshot_diff import count_changes, read_change_batches
+from tablestore_engine.warehouse.compared_states import compare_states
+from tablestore_engine.warehouse.snapshot_diff import read_change_batches
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs" / "performance.json"
@@ -88,7 +89,7 @@ def _changes(store: TableStore, rows: int) -> None:
 def _diff(store: TableStore, rows: int) -> None:
     newest = store.snapshots.find_latest_id()
     assert newest is not None
-    assert count_changes(store, 0, newest).inserted == rows
+    assert compare_states(store, 0, newest).count().inserted == rows
 
 
 def _upsert(store: TableStore, rows: int) -> None:

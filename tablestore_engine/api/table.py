@@ -45,15 +45,11 @@ from tablestore_engine.stream.consumer_lag import (
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
+from tablestore_engine.warehouse.compared_states import ComparedStates, SnapshotName, compare_states
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
-from tablestore_engine.warehouse.snapshot_diff import (
-    ChangeCounts,
-    count_changes,
-    read_change_batches,
-    read_changes_table,
-)
+from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, read_change_batches, read_changes_table
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -207,10 +203,14 @@ class Table:
         )
         return open_stream(self.store.context, request, partial(self.warehouse.logs.follow, self.identifier))
 
-    def diff(self, since: int, until: int | None = None) -> ChangeCounts:
-        """Keys inserted, updated and deleted between two snapshots, whatever happened in between."""
-        last = until if until is not None else self.latest_snapshot_id() or since
-        return count_changes(self.store, since, last)
+    def diff(self, since: SnapshotName, until: SnapshotName | None = None) -> ChangeCounts:
+        """Keys inserted, updated and deleted between two snapshots; `"@staged"` or `"@staged:NAME"` is one, too."""
+        return self.compare(since, until).count()
+
+    def compare(self, since: SnapshotName, until: SnapshotName | None = None) -> ComparedStates:
+        """Two states whose changes can be read and counted. Raises TS1544 to TS1547 for a staged one."""
+        find_beside = partial(self.warehouse.stores.find, self.identifier.replacement)
+        return compare_states(self.store, since, until, find_beside)
 
     def facts(self) -> TableFacts:
         """Facts of the current snapshot, from metadata alone."""

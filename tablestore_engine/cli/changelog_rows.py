@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 import pyarrow as pa
 
 from tablestore_engine.cli.output import print_json, print_table, say
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
 
 Run = Callable[[argparse.Namespace], int]
 _SHOWN_ROWS = 100
@@ -19,9 +19,8 @@ def _register_changelog(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--since", type=int, default=0, metavar="N", help="changes after snapshot N (default 0: all)"
     )
-    parser.add_argument(
-        "--until", type=int, metavar="M", help="up to and with snapshot M (default: the newest)"
-    )
+    text = "up to and with snapshot M, or @staged[:NAME] (default: the newest)"
+    parser.add_argument("--until", type=snapshot_name, metavar="M", help=text)
     text = f"rows at most (default: {_SHOWN_ROWS}, with --json all)"
     parser.add_argument("--limit", type=int, metavar="ROWS", help=text)
     return _changelog
@@ -33,7 +32,13 @@ def _changelog(arguments: argparse.Namespace) -> int:
         limit = _SHOWN_ROWS
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
-        kept, total = _first_rows(table.change_batches(arguments.since, arguments.until), limit)
+        is_staged = isinstance(arguments.until, str)
+        batches = (
+            table.compare(arguments.since, arguments.until).read()
+            if is_staged
+            else table.change_batches(arguments.since, arguments.until)
+        )
+        kept, total = _first_rows(batches, limit)
         changes = pa.Table.from_batches(kept) if kept else table.changes(0, 0)
     shown = _kinds_first(changes)
     if arguments.json:

@@ -1,4 +1,4 @@
-"""`tablestore diff`: what changed between two snapshots, in counts and sample rows. No JVM."""
+"""`tablestore diff`: what changed between two snapshots, published or staged, in counts and sample rows. No JVM."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
 from tablestore_engine.warehouse.net_changes import NetChange, pick_samples
 
 Run = Callable[[argparse.Namespace], int]
@@ -16,8 +16,14 @@ _SAMPLES = 5
 
 def _register_diff(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
-    parser.add_argument("a", type=int, metavar="A", help="snapshot id")
-    parser.add_argument("b", type=int, metavar="B", nargs="?", help="snapshot id (default: the newest)")
+    parser.add_argument("a", type=snapshot_name, metavar="A", help="snapshot id, or @staged[:NAME]")
+    parser.add_argument(
+        "b",
+        type=snapshot_name,
+        metavar="B",
+        nargs="?",
+        help="the same (default: the newest; for @staged alone the snapshot that it was built on is A)",
+    )
     text = f"sample rows of each kind (default {_SAMPLES})"
     parser.add_argument("--samples", type=int, default=_SAMPLES, metavar="N", help=text)
     return _diff
@@ -26,31 +32,27 @@ def _register_diff(parser: argparse.ArgumentParser) -> Run:
 def _diff(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
-        first, second = arguments.a, arguments.b
-        if second is None:
-            second = table.latest_snapshot_id() or first
-        for number in (first, second):
-            table.store.snapshots.get(number)
-        counts = table.diff(first, second)
-        low, high = min(first, second), max(first, second)
-        samples = pick_samples(
-            lambda columns: table.change_batches(low, high, columns),
-            table.schema.primary_keys,
-            max(arguments.samples, 0),
-        )
-        names = table.schema.field_names
-    if second < first:
+        for number in (arguments.a, arguments.b):
+            if isinstance(number, int):
+                table.store.snapshots.get(number)
+        states = table.compare(arguments.a, arguments.b)
+        counts, seen = states.count(), states.seen.schema
+        samples = pick_samples(states.read, seen.primary_keys, max(arguments.samples, 0))
+    if states.is_swapped:
         samples = tuple(one.swapped() for one in samples)
     numbers = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
     if arguments.json:
-        record: Record = {"table": arguments.table, "from": first, "to": second, **numbers}
+        record: Record = {"table": arguments.table, "from": states.first, "to": states.second, **numbers}
+        if states.stage is not None:
+            record["staged"] = states.stage.name
         print_json({**record, "samples": samples_record(samples)})
         return 0
     summary = f"+{counts.inserted} ~{counts.updated} -{counts.deleted}"
-    write_out(f"{arguments.table}, snapshot {first} to {second}: {summary}")
+    write_out(f"{arguments.table}, {states.title()}: {summary}")
     lines = [line for one in samples for line in _sample_lines(one)]
     if lines:
         write_out("")
+        names = seen.field_names
         print_table(("", *names), [(sign, *(row.get(name) for name in names)) for sign, row in lines])
     return 0
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.cli.output import print_json, print_records, to_size
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.store.files.stored_file import StoredFile
 
@@ -16,7 +16,8 @@ Record = dict[str, object]
 
 def _register_files(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
-    parser.add_argument("--snapshot", type=int, metavar="N", help="of a past snapshot")
+    text = "of a past snapshot, or of @staged[:NAME]"
+    parser.add_argument("--snapshot", type=snapshot_name, metavar="N", help=text)
     parser.add_argument("--tag", metavar="NAME", help="of a tag")
     return _files
 
@@ -24,7 +25,10 @@ def _register_files(parser: argparse.ArgumentParser) -> Run:
 def _files(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
-        plan = table.scan(snapshot=arguments.snapshot, tag=arguments.tag).plan()
+        if isinstance(arguments.snapshot, str):
+            plan = table.compare(arguments.snapshot).seen.plan_scan()
+        else:
+            plan = table.scan(snapshot=arguments.snapshot, tag=arguments.tag).plan()
         partition_keys = plan.schema.partition_keys
         records = [file_record(file, partition_keys) for file in plan.files]
     if arguments.json:

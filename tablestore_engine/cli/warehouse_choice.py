@@ -27,6 +27,7 @@ from tablestore_engine.spi import (
     local_folder,
     read_settings,
 )
+from tablestore_engine.warehouse.compared_states import STAGED, SnapshotName
 
 WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 _FOLDER = "warehouse"
@@ -220,3 +221,13 @@ def check_readable(problems: Mapping[str, str], looked_at: int) -> None:
             why="; ".join(f"{name}: {why}" for name, why in problems.items()),
             fix="run tablestore verify on it; restore its metadata from a copy, or move its folder away",
         )
+
+
+def snapshot_name(text: str) -> SnapshotName:
+    """An id, `@staged` or `@staged:NAME`: the type of an argument."""
+    word, _, name = text.partition(":")
+    if word == STAGED and (name or text == STAGED):
+        return text
+    if text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is neither a snapshot id nor {STAGED}[:NAME]")

@@ -1,7 +1,7 @@
 """Net changes between two snapshots as sample rows: what a key looked like before, and what it looks like after.
 
 Steps      rows of one key: the first says whether and how the key existed, the last whether and how it exists
-INVARIANT  the kinds are those of warehouse/snapshot_diff.count_changes: a key that came and went is no change.
+INVARIANT  the kinds are those of warehouse/snapshot_diff.count_net_changes: a key that came and went is no change.
 EXAMPLE    +I a, -U a, +U b, -D b → nothing · -U a, +U b, -U b, +U c → updated (a, c)
 """
 

@@ -6,7 +6,7 @@ Memory     keys of PASS_ROWS changed rows at once: more are read again, and coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,7 @@ from tablestore_engine.stream.open_stream import ReadMode, StreamRequest, open_s
 from tablestore_engine.stream.startup_mode import StartupMode, StartupRequest
 
 PASS_ROWS = 2_000_000
+ReadBatches = Callable[[Sequence[str]], Iterable[pa.RecordBatch]]  # columns → changes in order
 _COUNTED = ("inserted", "updated", "deleted")
 
 
@@ -64,31 +65,24 @@ def read_change_batches(
     return open_stream(store.context, request)
 
 
-def count_changes(store: TableStore, since: int, until: int) -> ChangeCounts:
-    """Net counts between two snapshots, in either order; append-only tables count rows."""
-    if until < since:
-        back = count_changes(store, until, since)
-        return ChangeCounts(back.deleted, back.updated, back.inserted)
-    keys = list(store.schema.primary_keys)
-    batches = read_change_batches(store, since, until, keys or store.schema.field_names[:1])
+def count_net_changes(read: ReadBatches, keys: Sequence[str], any_column: Sequence[str]) -> ChangeCounts:
+    """Net counts of changes that `read` gives in order; append-only tables, which have no keys, count rows."""
     if not keys:
         came = went = 0
-        for batch in batches:
+        for batch in read(any_column):
             kinds = batch.column(ROW_KIND)
             came, went = came + _count(kinds, "+I"), went + _count(kinds, "-D")
         return ChangeCounts(came, 0, went)
-    turns = count_turns(batches)
-    context = [_count_turn(store, since, until, keys, (number, turns)) for number in range(turns)]
-    return ChangeCounts(*(sum(getattr(one, name) for one in context) for name in _COUNTED))
+    turns = count_turns(read(keys))
+    found = [_count_turn(read, keys, (number, turns)) for number in range(turns)]
+    return ChangeCounts(*(sum(getattr(one, name) for one in found) for name in _COUNTED))
 
 
-def _count_turn(
-    store: TableStore, since: int, until: int, keys: Sequence[str], turn: tuple[int, int]
-) -> ChangeCounts:
+def _count_turn(read: ReadBatches, keys: Sequence[str], turn: tuple[int, int]) -> ChangeCounts:
     """Of the keys whose hash falls to this turn (number, of how many)."""
     number, turns = turn
     ends = NetKinds()
-    for batch in read_change_batches(store, since, until, keys):
+    for batch in read(keys):
         rows = pa.Table.from_batches([batch])
         frame = order_columns(rows, keys)  # groups as keys do: -0.0 is another than 0.0
         mine = in_turn(frame, number, turns)

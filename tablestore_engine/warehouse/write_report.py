@@ -36,8 +36,10 @@ class WriteReport(CommitCounts):
     seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
     def summary(self) -> str:
-        """`snapshot 7 (+120 ~30 -3)` and, when published, ` · ` with where its messages lie."""
-        text = f"staged snapshot {self.snapshot_id}" if self.staged else f"snapshot {self.snapshot_id}"
+        """`snapshot 7 (+120 ~30 -3)` or `staged snapshot 7 (@staged) (+120 …)`; ` · ` and where its messages lie."""
+        text = (
+            f"staged snapshot {self.snapshot_id} (@staged)" if self.staged else f"snapshot {self.snapshot_id}"
+        )
         if self.inserted or self.updated or self.deleted:
             text += f" (+{self.inserted} ~{self.updated} -{self.deleted})"
         elif self.is_empty:

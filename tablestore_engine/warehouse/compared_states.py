@@ -1,0 +1,184 @@
+"""Two states of a table that are compared: published snapshots by their ids, a staged one as `@staged`.
+
+Steps      names → ids and the branch → changes of the main line up to the base of the staged snapshot → its own changes
+INVARIANT  a staged snapshot is compared with its base and with what came before. What was published after its base is
+           no part of its history: unless that changed no row, the comparison is refused (TS1545).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.store.metadata.commit_history import rows_version
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_net_changes, read_change_batches
+
+STAGED = "@staged"
+SnapshotName = int | str  # an id, `@staged`, or `@staged:NAME`
+
+
+def pick_staged(
+    store: TableStore, name: SnapshotName, find_beside: Callable[[], TableStore | None]
+) -> StagedSnapshot | None:
+    """The staged snapshot that is meant, None for an id. `find_beside`: the table that waits to replace this one.
+
+    Raises FixRequest TS1544 for several, TS1547 for one that is a table of its own, NotFound TS1546 for none.
+    """
+    if isinstance(name, int):
+        return None
+    there, wanted = store.staging.list_all(), name.partition(":")[2]
+    found = [one for one in there if wanted in ("", one.name)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise FixRequest(
+            "TS1544",
+            f"{STAGED} of {store.location} is one of {len(found)} staged snapshots",
+            why=f"staged: {', '.join(one.name for one in there)}",
+            fix=f"name one of them: {STAGED}:{found[-1].name}",
+        )
+    beside = find_beside()
+    if beside is not None and any(wanted in ("", one.name) for one in beside.staging.list_all()):
+        raise _is_beside(store, beside)
+    raise NotFound(
+        "TS1546",
+        f"{store.location} has no staged snapshot{f' {wanted}' if wanted else ''}",
+        why=f"staged: {', '.join(one.name for one in there) or 'none'}",
+        fix="it may be published or dropped already: list them with tablestore staged",
+    )
+
+
+def _is_beside(store: TableStore, beside: TableStore) -> FixRequest:
+    newest = beside.staging.list_all()[-1].name
+    return FixRequest(
+        "TS1547",
+        f"staged snapshot {newest} of {store.location} cannot be compared with published snapshots",
+        why="it is a table of its own, with another key, partitions or layout, and has no changelog from the old rows",
+        fix=f"query both with tablestore sql: `<schema>__at_branch_{newest}`.`<table>` has the staged rows",
+    )
+
+
+@dataclass(frozen=True)
+class ComparedStates:
+    """The changes in (low, high], of which those after `base` are in the branch `stage`; without it all are published.
+
+    `first` and `second` are the ids as they were asked for: second may be the earlier state.
+    """
+
+    store: TableStore
+    first: int
+    second: int
+    low: int
+    high: int
+    stage: StagedSnapshot | None = None
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether the way back is asked for."""
+        return self.first != self.low
+
+    def title(self) -> str:
+        """`snapshot 1 to 2`; a staged one as `2 (@staged)`."""
+        names = [
+            f"{one} ({STAGED})" if self.stage is not None and one == self.high else str(one)
+            for one in (self.first, self.second)
+        ]
+        return f"snapshot {' to '.join(names)}"
+
+    @property
+    def seen(self) -> TableStore:
+        """The table with the columns that the changes have."""
+        return self.store if self.stage is None else self.store.on_staged(self.stage.name)
+
+    def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """All changes in their order; `columns`: some of the table's. Raises as read_change_batches."""
+        if self.stage is None:
+            yield from read_change_batches(self.store, self.low, self.high, columns)
+            return
+        base, seen, shape = self.stage.base_id or 0, self.seen, None
+        own = read_change_batches(seen, base, self.high, columns)
+        if self.low < base:
+            held = list(own)  # the columns of the result are those of the staged snapshot
+            shape = held[0].schema if held else None
+            names = (
+                None if columns is None else [one for one in columns if one in self.store.schema.field_names]
+            )
+            for batch in read_change_batches(self.store, self.low, base, names):
+                yield batch if shape is None else _in_shape(batch, shape)
+            own = iter(held)
+        yield from own
+
+    def count(self) -> ChangeCounts:
+        """Keys inserted, updated and deleted on the way from the first state to the second."""
+        schema = self.seen.schema
+        counts = count_net_changes(self.read, list(schema.primary_keys), schema.field_names[:1])
+        return ChangeCounts(counts.deleted, counts.updated, counts.inserted) if self.is_swapped else counts
+
+
+def compare_states(
+    store: TableStore,
+    first: SnapshotName,
+    second: SnapshotName | None,
+    find_beside: Callable[[], TableStore | None] = lambda: None,
+) -> ComparedStates:
+    """`second` None: the newest snapshot. A staged one alone is compared with its base.
+
+    Raises FixRequest TS1545, and as pick_staged.
+    """
+    from_stage = pick_staged(store, first, find_beside)
+    to_stage = None if second is None else pick_staged(store, second, find_beside)
+    if from_stage is not None and to_stage is not None:
+        raise _no_history(from_stage, f"staged snapshot {to_stage.name}")
+    staged = from_stage or to_stage
+    if staged is None:
+        return _published(store, int(first), None if second is None else int(second))
+    low, high = staged.base_id or 0, staged.snapshot.id
+    if second is None:
+        return ComparedStates(store, low, high, low, high, staged)
+    low = _low_end(store, staged, int(second if from_stage is not None else first))
+    ends = (high, low) if from_stage is not None else (low, high)
+    return ComparedStates(store, *ends, low, high, staged)
+
+
+def _published(store: TableStore, first: int, second: int | None) -> ComparedStates:
+    if second is None:
+        second = store.snapshots.find_latest_id() or first
+    return ComparedStates(store, first, second, min(first, second), max(first, second))
+
+
+def _low_end(store: TableStore, staged: StagedSnapshot, number: int) -> int:
+    """The published snapshot, or the base where it has the same rows. Raises FixRequest TS1545."""
+    if number <= (staged.base_id or 0):
+        return number
+    other = store.snapshots.get(number)
+    if rows_version(store.snapshots, other) != rows_version(store.snapshots, staged.base):
+        raise _no_history(staged, f"snapshot {number}")
+    return staged.base_id or 0
+
+
+def _no_history(staged: StagedSnapshot, other: str) -> FixRequest:
+    base = staged.base_id
+    return FixRequest(
+        "TS1545",
+        f"staged snapshot {staged.name} cannot be compared with {other}",
+        why=f"it was planned on {'an empty table' if base is None else f'snapshot {base}'}, and {other} has rows that "
+        "are no part of its history",
+        fix="compare it with its base: tablestore diff <table> @staged; if another writer has committed since, build "
+        "the model again",
+    )
+
+
+def _in_shape(batch: pa.RecordBatch, shape: pa.Schema) -> pa.RecordBatch:
+    """The same rows with NULL in the columns that the staged snapshot adds, and in its types."""
+    columns = [
+        batch.column(one.name).cast(one.type)
+        if one.name in batch.schema.names
+        else pa.nulls(batch.num_rows, one.type)
+        for one in shape
+    ]
+    return pa.RecordBatch.from_arrays(columns, names=shape.names)
