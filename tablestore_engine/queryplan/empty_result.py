@@ -24,6 +24,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _BOUND = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00:00")
 _YEAR_MIN = 1900  # calendars of older files differ
+_GENERATORS = (
+    "Explode",
+    "PosExplode",
+    "Inline",
+    "Stack",
+    "JsonTuple",
+    "ReplicateRows",
+)  # others may give a last row
 _ROW_BY_ROW = PASSED | LIMITS.keys() | {"Project", "Window", "Generate", "Expand"}
 _PASSES_ON = PASSED | LIMITS.keys() | {"Window", "Generate"}
 
@@ -112,7 +120,7 @@ class _EmptyProof:
             return self._joined(node)
         if node.kind == "Union" and node.children:
             return _all(self.rows(child) for child in node.children)
-        if len(node.children) != 1 or _is_temporary(node):
+        if len(node.children) != 1 or _is_temporary(node) or not _is_row_by_row(node):
             return _NEVER
         below = self.rows(node.children[0])
         if node.kind == "Filter":
@@ -142,7 +150,7 @@ class _EmptyProof:
         """When no row of the node has a value of the column in the interval."""
         if not node.children:
             return self._leaf(node, wanted)
-        if _is_temporary(node) or wanted.identity not in output_ids(node):
+        if _is_temporary(node) or not _is_row_by_row(node) or wanted.identity not in output_ids(node):
             return _NEVER
         if node.kind == "Union":
             at = output_ids(node).index(wanted.identity)
@@ -171,6 +179,13 @@ class _EmptyProof:
 def _is_temporary(node: PlanNode) -> bool:
     """A temporary view may get another text between two batches."""
     return node.kind == "View" and node.facts.get("isTempView") is not False
+
+
+def _is_row_by_row(node: PlanNode) -> bool:
+    """Whether a generator gives nothing but rows of its input; a table function of a user may add rows at its end."""
+    if node.kind != "Generate":
+        return True
+    return [one.kind in _GENERATORS for one in node.fields.get("generator", ())] == [True]
 
 
 def _source(item: Expression) -> int | None:

@@ -50,6 +50,7 @@ class BatchQueries:
         if batch is None or general is None:
             return ask(sql, reads)
         with self._lock:
+            self._empty.pop(unit_of(node, batch), None)
             known = self._known.get((node, general))
         if known is None:
             columns = ask(sql, reads)
