@@ -55,6 +55,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "rollback": ("tablestore_engine.cli.rollback", "go back to a snapshot"),
     "verify": ("tablestore_engine.cli.verify", "check every on-disk invariant of a table"),
     "sql": ("tablestore_engine.cli.sql", "run one statement through Spark"),
+    "session": ("tablestore_engine.cli.session_command", "a Spark session that stays for the next command"),
     "doctor": ("tablestore_engine.cli.doctor", "check Java, Spark, warehouse and broker"),
 }
 

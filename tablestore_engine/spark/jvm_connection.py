@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import Stopped
 from tablestore_engine.spark.fetch_rows import cancel, job_tag
+from tablestore_engine.spark.resident_session import leave_work_behind
 
 
 @dataclass
@@ -34,6 +35,7 @@ class JvmConnection:
         if self.is_closed or mine is None or mine in self.client.deque or mine.socket is None:
             return False
         self.is_closed = True
+        leave_work_behind()
         mine.initiated_from_client = False  # else py4j sends the same call once more
         with suppress(OSError, AttributeError):
             mine.socket.shutdown(socket.SHUT_RDWR)

@@ -35,6 +35,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
 from tablestore_engine.spark.read_way import ReadWay
+from tablestore_engine.spark.resident_session import attach
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
@@ -132,7 +133,8 @@ def open_session(settings: SparkSettings, place: ScratchPlace) -> SparkSession:
     with _LOCK:
         session = SparkSession.getActiveSession() or _running_session()
         if session is None:
-            session = _start(settings, session_scratch(place, settings))
+            scratch = session_scratch(place, settings)
+            session = _attach(settings) or start_session(settings, scratch)
         _silence()
         return session
 
@@ -188,7 +190,17 @@ def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[
     return conf
 
 
-def _start(settings: SparkSettings, scratch: Path) -> SparkSession:
+def _attach(settings: SparkSettings) -> SparkSession | None:
+    """A session in the resident JVM of this folder, where the user asked for one (resident_session)."""
+    if not settings.is_local:
+        return None
+    conf = {key: str(value) for key, value in settings.conf.items()}
+    with _own_interrupt():
+        return attach({"master": settings.master, "conf": conf, "jars": [*settings.more_jars()]})
+
+
+def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
+    """A JVM and its session. Raises FixRequest TS1504."""
     if settings.master.startswith("sc://"):
         raise FixRequest(
             "TS1504",

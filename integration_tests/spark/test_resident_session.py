@@ -1,0 +1,199 @@
+"""`tablestore session`: commands of one folder share a JVM, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tablestore_engine.runtime.java import cache_folder
+from tablestore_engine.runtime.server_process import start_time
+
+HANG_SECONDS = 300
+WRITE = """
+import pyarrow as pa
+from tablestore_engine.api import TableSpec, WriteSpec
+engine.write("demo.t", pa.table({"id": ROWS}), WriteSpec(table=TableSpec(("id",))))
+"""
+READ = "print(engine.sql('select id from demo.t order by id').rows)"
+HOLD = f"""
+import sys
+from tablestore_engine.api import Engine, SparkSettings
+engine = Engine("w", spark=SparkSettings("local[2]"))
+engine.spark
+print("up", flush=True)
+sys.stdin.readline()
+{READ}
+"""
+ENDLESS = """
+engine.spark
+print("up", flush=True)
+engine.sql("select count(*) from range(10000000) a cross join range(10000000) b where a.id + b.id < 0")
+"""
+
+
+@dataclass
+class Folder:
+    """A working folder with a cache of its own."""
+
+    path: Path
+    environment: dict[str, str]
+
+    def start(self, program: str, warehouse: str = "w", conf: str = "") -> subprocess.Popen[str]:
+        """A Python program with an engine, as a command is one."""
+        opened = f"spark=SparkSettings('local[2]', {{{conf}}})"
+        head = f"from tablestore_engine.api import Engine, SparkSettings\nengine = Engine({warehouse!r}, {opened})\n"
+        return subprocess.Popen(
+            [sys.executable, "-c", head + program],
+            cwd=self.path,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, program: str, warehouse: str = "w", conf: str = "") -> str:
+        """What it prints."""
+        process = self.start(program, warehouse, conf)
+        said, wrong = process.communicate(timeout=HANG_SECONDS)
+        assert process.returncode == 0, wrong
+        return said.strip()
+
+    def session(self, *words: str) -> dict[str, object]:
+        """`tablestore session`."""
+        done = subprocess.run(
+            [sys.executable, "-m", "tablestore_engine.cli.main", "session", *words, "--json"],
+            cwd=self.path,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        found: dict[str, object] = json.loads(done.stdout)
+        return found
+
+    def holder(self) -> int:
+        """Process id."""
+        pid = self.session("status")["pid"]
+        assert isinstance(pid, int)
+        return pid
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Folder]:
+    """With a session asked for; it ends with the test."""
+    cache, working = tmp_path / "cache", tmp_path / "working"
+    for made in (cache, working):
+        made.mkdir()
+    archive = cache_folder() / "class-archive"
+    if archive.exists():
+        (cache / "class-archive").symlink_to(archive)
+    roots = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    made = Folder(working, {**os.environ, "TABLESTORE_CACHE": str(cache), "PYTHONPATH": roots})
+    made.session("start")
+    yield made
+    made.session("stop")
+
+
+def wait_until_gone(pid: int) -> None:
+    """Fails only when it would hang."""
+    pause = threading.Event()
+    for _ in range(HANG_SECONDS * 5):
+        if start_time(pid) is None:
+            return
+        pause.wait(0.2)
+    raise AssertionError(f"process {pid} runs on")
+
+
+def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
+    """Two warehouses have a table of one name; temporary views and settings of a command end with it."""
+    folder.run(WRITE.replace("ROWS", "[1, 2]"), "one")
+    folder.run(WRITE.replace("ROWS", "[3]"), "two")
+    assert folder.run(READ, "one") == "((1,), (2,))"
+    pid = folder.holder()
+    leave = "s = engine.spark; s.sql('create temporary view v as select 1'); s.conf.set('spark.sql.ansi.enabled', True)"
+    assert folder.run(f"{READ}; {leave}", "two") == "((3,),)"
+    look = "s = engine.spark; print(s.catalog.listTables(), s.conf.get('spark.sql.ansi.enabled'))"
+    assert folder.run(look, "one") == "[] false"
+    assert folder.run(READ, "one") == "((1,), (2,))"
+    assert folder.holder() == pid
+    places = [*(Path(folder.environment["TABLESTORE_CACHE"]) / "sessions").iterdir()]
+    assert [stat.S_IMODE(one.stat().st_mode) for one in places] == [0o700]
+    assert stat.S_IMODE((places[0] / "state.json").stat().st_mode) == 0o600
+
+
+def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> None:
+    """It neither waits nor disturbs the first one."""
+    folder.run(WRITE.replace("ROWS", "[1, 2]"))
+    folder.run(READ)
+    first = subprocess.Popen(
+        [sys.executable, "-c", HOLD],
+        cwd=folder.path,
+        env=folder.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert first.stdout is not None
+    assert first.stdout.readline() == "up\n"
+    pid = folder.holder()
+    assert folder.run(READ) == "((1,), (2,))"
+    assert folder.holder() == pid
+    assert first.communicate("go\n", timeout=HANG_SECONDS)[0].strip() == "((1,), (2,))"
+
+
+def test_a_session_whose_command_was_killed_is_replaced(folder: Folder) -> None:
+    """Its query may still run: the next command finds another JVM, and the old one is gone."""
+    folder.run(WRITE.replace("ROWS", "[1]"))
+    process = folder.start(ENDLESS)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    before = folder.session("status")["pid"]
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert folder.run(READ) == "((1,),)"
+    after = folder.holder()
+    if before is not None:
+        assert after != before
+        wait_until_gone(int(str(before)))
+
+
+def test_other_settings_are_another_session(folder: Folder) -> None:
+    """A JVM takes its settings when it starts."""
+    folder.run(WRITE.replace("ROWS", "[1]"))
+    folder.run(READ)
+    pid = folder.holder()
+    show = "print(engine.spark.conf.get('spark.sql.session.timeZone'))"
+    assert folder.run(show, conf="'spark.sql.session.timeZone': 'Asia/Tokyo'") == "Asia/Tokyo"
+    assert folder.holder() != pid
+    wait_until_gone(pid)
+
+
+def test_a_session_ends_by_itself_and_when_it_is_stopped(folder: Folder) -> None:
+    """After the idle time; by `stop`, after which commands start Spark themselves."""
+    folder.session("start", "--idle", "0.05")
+    folder.run("engine.spark")
+    pid = folder.session("status")["pid"]
+    if pid is not None:
+        wait_until_gone(int(str(pid)))
+    folder.session("start")
+    folder.run("engine.spark")
+    pid = folder.holder()
+    assert folder.session("stop") == {
+        "folder": str(folder.path),
+        "wanted": False,
+        "pid": None,
+        "idle_seconds": None,
+    }
+    wait_until_gone(pid)
+    folder.run("engine.spark")
+    assert folder.session("status")["pid"] is None

@@ -1,0 +1,49 @@
+"""`tablestore session`: a Spark session that stays for the next command of this folder."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.spark.resident_session import IDLE_SECONDS, SessionPlace, place_of
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def _register_session(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("action", choices=("start", "status", "stop"))
+    text = f"start: minutes without a command after which it ends (default {IDLE_SECONDS / 60:.0f})"
+    parser.add_argument("--idle", type=float, default=IDLE_SECONDS / 60, metavar="MINUTES", help=text)
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    return _session
+
+
+def _session(arguments: argparse.Namespace) -> int:
+    place = place_of(Path.cwd())
+    if arguments.action == "start":
+        place.want(arguments.idle * 60)
+    elif arguments.action == "stop":
+        place.forget()
+    _tell(place, as_json=arguments.json)
+    return 0
+
+
+def _tell(place: SessionPlace, *, as_json: bool) -> None:
+    holder, idle = place.holder(), place.idle_seconds
+    if as_json:
+        pid = None if holder is None else holder.pid
+        print_json(
+            {"folder": str(place.working), "wanted": idle is not None, "pid": pid, "idle_seconds": idle}
+        )
+    elif idle is None:
+        write_out(f"commands in {place.working} start Spark themselves")
+    elif holder is None:
+        write_out(f"the next command in {place.working} that needs Spark starts a session that stays")
+    else:
+        ends = f"it ends {idle / 60:g} minutes after the last command"
+        write_out(f"a session for {place.working} runs (process {holder.pid}); {ends}")
+
+
+REGISTER = {"session": _register_session}
