@@ -26,11 +26,13 @@ from tablestore_engine.warehouse.statements.show_and_describe import describe, d
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 
 _ROW_CHANGES = (sql.Insert, sql.Delete, sql.Update, sql.Merge, sql.Truncate, sql.Restore)
-_WITHOUT_SESSION = (sql.Drop, sql.DropFunction, sql.DropSchema, sql.NoEffect)
+_WITHOUT_SESSION = (sql.CreateSchema, sql.Drop, sql.DropFunction, sql.DropSchema, sql.NoEffect)
 
 
 def needs_session(statement: sql.Statement) -> bool:
-    """False for what frees room: it must work where Spark cannot start, on a full disk."""
+    """False for what frees room: it must work where Spark cannot start, on a full disk. Nor for what dbt does before a
+    run: while Spark starts, dbt does not hear Ctrl-C there.
+    """
     return not isinstance(statement, _WITHOUT_SESSION)
 
 
