@@ -10,7 +10,7 @@ INVARIANT  it stands for a name: when another table lies there, the next call be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -39,12 +39,13 @@ from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest, clean_orphans
-from tablestore_engine.store.read.filtered_read import Condition, parse_conditions, read_matching
+from tablestore_engine.store.read.filtered_read import read_matching, read_some
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
-from tablestore_engine.store.read.scan_rows import read_batches, read_plan
+from tablestore_engine.store.read.scan_rows import read_plan
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.rollback import roll_back
+from tablestore_engine.store.rows.row_condition import BoundCondition
 from tablestore_engine.store.stage.append_to_stage import More, write_more
 from tablestore_engine.store.stage.staged_destination import StagedDestination
 from tablestore_engine.store.stage.staging import Staging, find_staged, staged_branch, staged_context
@@ -166,15 +167,22 @@ class TableStore:
         """All rows of a plan (default: the newest snapshot)."""
         return read_plan(self.fileio, plan or self.plan_scan(), columns)
 
-    def read_where(
-        self, plan: ScanPlan, where: Iterable[Condition], columns: Sequence[str] | None = None
+    def read_matching(
+        self, plan: ScanPlan, wanted: BoundCondition, columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """The rows for which all conditions hold; only files that can have any are opened. Raises FixRequest TS1395."""
-        return read_matching(self.fileio, plan, parse_conditions(where, plan.schema), columns)
+        """The rows that the condition is TRUE of; only files that can have any are opened."""
+        return read_matching(self.fileio, plan, wanted, columns)
 
-    def read_batches(self, plan: ScanPlan, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The same as a stream."""
-        return read_batches(self.fileio, plan, columns)
+    def read_batches(
+        self,
+        plan: ScanPlan,
+        columns: Sequence[str] | None = None,
+        *,
+        wanted: BoundCondition | None = None,
+        limit: int | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows as a stream: those that a condition is TRUE of, and so many at most."""
+        return read_some(self.fileio, plan, wanted, columns, limit)
 
     def find_rows(self, snapshot: Snapshot, keys: pa.Table) -> pa.Table:
         """The visible rows of these keys at a snapshot of a keyed table. See store.read.key_lookup."""

@@ -30,6 +30,7 @@ from tablestore_engine.store.read.predicate import (
     And,
     Comparable,
     Compare,
+    Like,
     Missing,
     OneOf,
     Or,
@@ -80,6 +81,11 @@ def may_match(wanted: Predicate, find: FindFacts) -> bool:
             if facts is None or facts.nulls is None:
                 return True
             return not facts.is_all_null if negated else facts.nulls > 0
+        case Like(column, _, negated):
+            facts = find(column)
+            if facts is None or negated:
+                return facts is None or not facts.is_all_null
+            return _may_have(Prefix(column, wanted.prefix), facts)
         case Compare(column) | OneOf(column) | Prefix(column):
             facts = find(column)
             return facts is None or _may_have(wanted, facts)
@@ -131,10 +137,16 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
     )
 
 
+def fact_finder(schema: TableSchema) -> Callable[[StoredFile], FindFacts]:
+    """For each file its facts about columns of `schema`, in their types."""
+    columns = _FileColumns(schema)
+    return lambda file: _FileFacts(file, columns).find
+
+
 def facts_of(files: Iterable[StoredFile], name: str, schema: TableSchema) -> tuple[ColumnFacts | None, ...]:
     """What the manifest says of a column of `schema` in each file; None: nothing."""
-    columns = _FileColumns(schema)
-    return tuple(_FileFacts(file, columns).find(name) for file in files)
+    find = fact_finder(schema)
+    return tuple(find(file)(name) for file in files)
 
 
 class _FileColumns:
@@ -256,12 +268,12 @@ def _key_columns(wanted: Predicate, fields: Sequence[DataField]) -> list[pa.Arra
         return None  # 0.0 equals -0.0, and they have two hashes
     columns = zip(*itertools.product(*known), strict=True)
     try:
-        return [_stored_form(column, field.type) for column, field in zip(columns, fields, strict=True)]
+        return [stored_form(column, field.type) for column, field in zip(columns, fields, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return None  # a value that no row of the type has: bounds will tell
 
 
-def _stored_form(values: Sequence[Comparable], type_: DataType) -> pa.Array:
+def stored_form(values: Sequence[Comparable], type_: DataType) -> pa.Array:
     """Comparable values as the column stores them."""
     arrow = type_to_arrow(type_)
     if type_.root == "BOOLEAN":

@@ -1,11 +1,12 @@
-"""Reading the rows of a plan that fulfil conditions, without the files that cannot have any.
+"""Reading the rows of a plan that fulfil a condition, without the files that cannot have any.
 
-Steps      spelling and types → files (file_pruning) → columns that are asked for and those that decide → mask
+Steps      files (BoundCondition.prune) → columns that are asked for and those that decide → mask
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
@@ -16,8 +17,8 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import (
     And,
     Comparable,
@@ -28,10 +29,11 @@ from tablestore_engine.store.read.predicate import (
     Predicate,
     comparable,
     is_comparable,
-    matching,
 )
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import result_schema
+from tablestore_engine.store.read.text_condition import PredicateCondition
+from tablestore_engine.store.rows.row_condition import BoundCondition
 
 Condition = tuple[str, str, object]
 _OPERATORS: dict[str, Operator] = {
@@ -44,21 +46,68 @@ def parse_conditions(where: Iterable[Condition], schema: TableSchema) -> Predica
     return And(tuple(_condition(schema, *one) for one in where))
 
 
+@dataclass(frozen=True)
+class TripleCondition:
+    """(column, operator, value), all of which hold. Implements RowCondition."""
+
+    where: tuple[Condition, ...]
+
+    def bind(self, schema: TableSchema) -> PredicateCondition:
+        """Raises FixRequest TS1395."""
+        return PredicateCondition(parse_conditions(self.where, schema), schema)
+
+
 def read_matching(
-    fileio: FileIO, plan: ScanPlan, wanted: Predicate, columns: Sequence[str] | None = None
+    fileio: FileIO, plan: ScanPlan, wanted: BoundCondition, columns: Sequence[str] | None = None
 ) -> pa.Table:
     """The visible rows that `wanted` is TRUE of, in the order of the plan. Raises what scan_rows.read_plan raises."""
-    schema, target = plan.schema, result_schema(plan.schema, columns)
-    types = {field.name: field.type for field in schema.fields}
-    needed = [name for name in schema.field_names if name in target.names or name in _columns(wanted)]
-    reader, parts = FileReader(fileio, schema), [target.empty_table()]
+    target, needed = result_schema(plan.schema, columns), _needed(plan.schema, wanted, columns)
+    reader, parts = FileReader(fileio, plan.schema), [target.empty_table()]
 
     def read(file: StoredFile) -> pa.Table:
-        rows = reader.read_visible(file, needed, parallel=True)
-        return rows.filter(pa.array(matching(wanted, rows, types))).select(target.names)
+        return _picked(reader.read_visible(file, needed, parallel=True), wanted, target)
 
-    parts += fileio.run_together([partial(read, file) for file in prune(plan.files, wanted, schema)])
+    parts += fileio.run_together([partial(read, file) for file in wanted.prune(plan.files)])
     return pa.concat_tables(parts)
+
+
+def read_some(
+    fileio: FileIO,
+    plan: ScanPlan,
+    wanted: BoundCondition | None,
+    columns: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The same as a stream that holds a step of rows (row_budget) and ends after `limit` rows.
+
+    Files after the last row are not opened. No batch is empty.
+    """
+    target, left = result_schema(plan.schema, columns), limit
+    needed = list(target.names) if wanted is None else _needed(plan.schema, wanted, columns)
+    reader = FileReader(fileio, plan.schema)
+    for file in plan.files if wanted is None else wanted.prune(plan.files):
+        if left == 0:
+            return
+        step = step_rows([file])
+        if wanted is None and left is not None:
+            step = min(step, left)
+        for rows in reader.read_visible_blocks(file, needed, rows_max=step, parallel=True):
+            found = rows.select(target.names) if wanted is None else _picked(rows, wanted, target)
+            found = found.slice(0, left)
+            yield from (batch for batch in found.to_batches() if batch.num_rows)
+            left = None if left is None else left - found.num_rows
+            if left == 0:
+                return
+
+
+def _needed(schema: TableSchema, wanted: BoundCondition, columns: Sequence[str] | None) -> list[str]:
+    """The columns of the result and those that decide, in table order."""
+    asked = {*result_schema(schema, columns).names, *wanted.columns}
+    return [name for name in schema.field_names if name in asked]
+
+
+def _picked(rows: pa.Table, wanted: BoundCondition, target: pa.Schema) -> pa.Table:
+    return rows.filter(pa.array(wanted.mask(rows))).select(target.names)
 
 
 def _condition(schema: TableSchema, name: str, operator: str, value: object) -> Predicate:
@@ -85,12 +134,6 @@ def _value(column: DataField, value: object) -> Comparable:
             column.name, f"{value!r:.80} ({type(value).__name__}) is no value of {type_to_text(column.type)}"
         )
     return known
-
-
-def _columns(wanted: Predicate) -> frozenset[str]:
-    if isinstance(wanted, And):
-        return frozenset(name for part in wanted.parts for name in _columns(part))
-    return frozenset([wanted.column]) if isinstance(wanted, Compare | OneOf | Missing) else frozenset()
 
 
 def _refused(column: str, why: str) -> FixRequest:

@@ -2,7 +2,7 @@
 
 Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)
            microseconds since 1970, both int. Other types are never compared.
-INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf or Prefix, nor the negation of one.
+INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf, Prefix or Like, nor the negation of one.
 INVARIANT  floats as in Spark: NaN is above every number. A NaN is never a value of a condition.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -56,6 +57,20 @@ class Prefix:
 
 
 @dataclass(frozen=True)
+class Like:
+    """A text that matches an SQL pattern of `%` and `_`, or with `negated` one that does not; without escapes."""
+
+    column: str
+    pattern: str
+    negated: bool = False
+
+    @property
+    def prefix(self) -> str:
+        """What each matching text begins with."""
+        return re.split("[%_]", self.pattern, maxsplit=1)[0]
+
+
+@dataclass(frozen=True)
 class Missing:
     """`column is null`, or with `negated` that it is not."""
 
@@ -84,7 +99,7 @@ class Always:
     holds: bool
 
 
-Predicate = Compare | OneOf | Prefix | Missing | And | Or | Always
+Predicate = Compare | OneOf | Prefix | Like | Missing | And | Or | Always
 ANYTHING = Always(True)
 NOTHING = Always(False)
 
@@ -105,6 +120,8 @@ def negate(wanted: Predicate) -> Predicate:
             )
         case Prefix(column):
             return Missing(column, negated=True)
+        case Like(column, pattern, negated):
+            return Like(column, pattern, not negated)
         case Missing(column, negated):
             return Missing(column, not negated)
         case And(parts):
@@ -216,6 +233,9 @@ def matching(wanted: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
             return matching(Or(each), rows, types)
         case Prefix(column, text):
             return _true(pc.starts_with(rows.column(column), text))
+        case Like(column, pattern, negated):
+            found = pc.match_like(rows.column(column), pattern)
+            return _true(pc.invert(found) if negated else found)
         case Compare(column, operator, value):
             stored = comparable_column(rows.column(column), types[column])
             truth = _true(_KERNELS[operator](stored, pa.scalar(value)))

@@ -28,6 +28,7 @@ from tablestore_engine.lsm.key_order import Index, Mask, key_at, order_columns, 
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
+from tablestore_engine.store.rows.row_condition import RowCondition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ")
@@ -63,18 +64,27 @@ class SameKeys:
 
 
 @dataclass(frozen=True)
+class Where:
+    """Rows that a condition is TRUE of."""
+
+    condition: RowCondition
+
+
+@dataclass(frozen=True)
 class RowPositions:
     """File name → row positions, of the snapshot that the write was computed from."""
 
     by_file: Mapping[str, BitMap] = field(hash=False)
 
 
-RowFilter = EveryRow | Interval | SameKeys | RowPositions
+RowFilter = EveryRow | Interval | SameKeys | Where | RowPositions
 EVERY_ROW = EveryRow()
 
 
 def check_filter(wanted: RowFilter, schema: TableSchema) -> RowFilter:
-    """The filter with the table's spelling and types. Raises FixRequest TS1385, FixData TS1603 for keys that misfit."""
+    """The filter with the table's spelling and types. Raises FixRequest TS1385, FixData TS1603 for keys that misfit,
+    and what binding a condition raises.
+    """
     if isinstance(wanted, Interval):
         column = _column(schema, wanted.column)
         if column.type.root not in _MOMENTS:
@@ -91,6 +101,8 @@ def check_filter(wanted: RowFilter, schema: TableSchema) -> RowFilter:
             _typed_key(array, column) for array, column in zip(wanted.keys.columns, columns, strict=True)
         ]
         return SameKeys(names, pa.Table.from_arrays(arrays, names=list(names)).drop_null())
+    if isinstance(wanted, Where):
+        wanted.condition.bind(schema)
     return wanted
 
 
@@ -124,6 +136,10 @@ def picked_rows(reader: FileReader, file: StoredFile, wanted: RowFilter) -> Mask
             mask = visible & inside
         case SameKeys():
             mask = visible & _has_key(reader.read(file, list(wanted.columns)), wanted)
+        case Where(condition):
+            bound = condition.bind(reader.schema)
+            mask = np.zeros(file.meta.row_count, dtype=np.bool_)  # hidden rows are not evaluated
+            mask[visible] = bound.mask(reader.read_visible(file, list(bound.columns)))
     return mask if bool(mask.any()) else None
 
 
@@ -145,6 +161,8 @@ def _may_hold(schema: TableSchema, file: StoredFile, wanted: RowFilter) -> bool:
             return low < end and high >= start
         case SameKeys(columns=columns, keys=keys):
             return keys is not None and keys.num_rows > 0 and _keys_may_meet(schema, file, columns, keys)
+        case Where(condition):
+            return bool(condition.bind(schema).prune([file]))
         case _:
             return True
 

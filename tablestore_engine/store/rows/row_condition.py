@@ -1,0 +1,36 @@
+"""What a caller asks of rows, independent of how it is written: SQL text, a pyarrow expression or triples.
+
+A RowCondition names no schema; `bind` checks it against one. It travels to Spark tasks by pickle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.key_order import Mask
+from tablestore_engine.store.files.stored_file import StoredFile
+
+
+class BoundCondition(Protocol):
+    """A condition over the columns of one schema."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that `mask` needs, in table order."""
+
+    def mask(self, rows: pa.Table) -> Mask:
+        """For each row whether the condition is TRUE: neither FALSE nor NULL."""
+
+    def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
+        """The files that may hold such a row, by their metadata; in the same order."""
+
+
+class RowCondition(Protocol):
+    """A condition as the caller wrote it."""
+
+    def bind(self, schema: TableSchema) -> BoundCondition:
+        """Over the columns of a schema. Raises FixRequest for what the columns do not allow."""
