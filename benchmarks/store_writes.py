@@ -61,10 +61,8 @@ def play(place: str, count: int, sheet: Sheet) -> None:
     sheet.time("open", lambda: Engine(place).columns(_TABLE))
     found: list[pa.Table] = []
     sheet.time("scan", lambda: found.append(Engine(place).table(_TABLE).scan().to_arrow()))
-    sheet.time("two columns", lambda: Engine(place).table(_TABLE).scan().to_arrow(["id", "amount"]))
-    sheet.time(
-        "one key", lambda: found.append(Engine(place).table(_TABLE).scan().to_arrow(where=[("id", "=", 77)]))
-    )
+    sheet.time("two columns", lambda: Engine(place).table(_TABLE).scan(columns=["id", "amount"]).to_arrow())
+    sheet.time("one key", lambda: found.append(Engine(place).table(_TABLE).scan(filter="id = 77").to_arrow()))
     _check(found, ids)
 
 

@@ -296,7 +296,7 @@ def test_killed_while_a_table_is_read_again_it_is_the_databases(
     with opened(tmp_path, broker) as engine:
         assert sync(engine, running).errors == {}
         for table in ("a", "late"):
-            rows = engine.table(f"demo.{name}__{table}").scan().to_arrow(["id", "w"]).to_pylist()
+            rows = engine.table(f"demo.{name}__{table}").scan(columns=["id", "w"]).to_arrow().to_pylist()
             expected = sorted(postgres.rows(f"select id, w from {name}.{table}"))
             assert sorted((row["id"], row["w"]) for row in rows) == expected, table
     check_clean(postgres, broker, name)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, TableSpec
+from tablestore_engine.api import Engine
 from tablestore_engine.datasource.source_options import parse_address, parse_write
 from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
@@ -26,7 +26,7 @@ def test_a_batch_is_published_with_its_commit_and_only_once(
     options = {"log.system": "kafka", "kafka.topic": f"t-{uuid.uuid4().hex[:8]}", "bucket": "1"}
     engine = Engine(str(tmp_path), log={"kafka.bootstrap.servers": broker.url}, environ={})
     engine.create_database("demo")
-    engine.create_table("demo.t", SCHEMA, TableSpec(primary_key=("id",), options=options))
+    engine.create_table("demo.t", SCHEMA, primary_key=("id",), options=options)
     said = {"warehouse": str(tmp_path), "table": "demo.t"}
     write = TableWrite(
         parse_address(said),

@@ -155,7 +155,7 @@ class Rounds:
         for name in _MODELS:
             table = self.shop.engine.table(f"demo.{name}")
             columns = _COLUMNS[name]
-            rows = table.scan().to_arrow(columns).select(columns).to_pylist()
+            rows = table.scan(columns=columns).to_arrow().select(columns).to_pylist()
             got = sorted(tuple(row.values()) for row in rows)
             assert got == expected[name], (
                 f"{where}: {name} shows {got[:5]} …, expected {expected[name][:5]} …"
@@ -167,7 +167,7 @@ class Rounds:
     def _compare_snapshot(self, where: str) -> None:
         """Each day's newest version is what the events say; versions of a day never repeat."""
         table = self.shop.engine.table("demo.days")
-        rows = table.scan().to_arrow(["day", "n", "dbt_valid_to"]).to_pylist()
+        rows = table.scan(columns=["day", "n", "dbt_valid_to"]).to_arrow().to_pylist()
         now = {one["day"]: one["n"] for one in rows if one["dbt_valid_to"] is None}
         days = [one["day"] for one in self.events]
         assert now == {day: days.count(day) for day in days}, where

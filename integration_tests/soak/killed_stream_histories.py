@@ -76,7 +76,14 @@ class History:
         """Both tables; the copy is empty."""
         self.change(engine)
         schema = engine.table(self.input).schema.arrow_schema()
-        engine.create_table(self.copy, schema, self.spec(1))
+        spec = self.spec(1)
+        engine.create_table(
+            self.copy,
+            schema,
+            primary_key=spec.primary_key,
+            partition_by=spec.partition_by,
+            options=spec.options,
+        )
 
     def change(self, engine: Engine) -> None:
         """One to three commits of the input."""

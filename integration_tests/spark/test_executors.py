@@ -181,7 +181,9 @@ def _run_statements(folder: Path) -> list[object]:
     done: list[object] = []
     with Engine(str(folder), spark=SparkSettings("local[2]")) as engine:
         engine.create_database("d")
-        engine.create_table("d.k", columns, key)
+        engine.create_table(
+            "d.k", columns, primary_key=key.primary_key, partition_by=key.partition_by, options=key.options
+        )
         for text in _STATEMENTS.strip().replace("\n    ", " ").splitlines():
             report = engine.sql(text).report
             assert report is not None

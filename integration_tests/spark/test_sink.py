@@ -24,7 +24,13 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     spark.dataSource.register(TablestoreSource)
     shop = Shop(spark, tmp_path)
     shop.put((1, "a"), (2, "b"))
-    shop.engine.create_table("demo.copy", shop.table.schema.arrow_schema(), KEYED.table)
+    shop.engine.create_table(
+        "demo.copy",
+        shop.table.schema.arrow_schema(),
+        primary_key=KEYED.table.primary_key,
+        partition_by=KEYED.table.partition_by,
+        options=KEYED.table.options,
+    )
     return shop
 
 
@@ -45,7 +51,8 @@ def run_into(
 def rows_of(shop: Shop, name: str = "demo.copy") -> list[tuple[int, str]]:
     """(id, v)."""
     return sorted(
-        (row["id"], row["v"]) for row in shop.engine.table(name).scan().to_arrow(["id", "v"]).to_pylist()
+        (row["id"], row["v"])
+        for row in shop.engine.table(name).scan(columns=["id", "v"]).to_arrow().to_pylist()
     )
 
 
@@ -169,7 +176,13 @@ def test_many_rows_are_written_as_engine_write_would(shop: Shop, keys: tuple[str
     spec = WriteSpec(TableSpec(primary_key=keys, options={"bucket": "4"} if keys else {}))
     frame = shop.spark.range(0, 1_200_000, 1, 3).selectExpr("id", "concat('v', id % 7) as v")
     schema = pa.schema([("id", pa.int64()), ("v", pa.string())])
-    shop.engine.create_table("demo.many", schema, spec.table)
+    shop.engine.create_table(
+        "demo.many",
+        schema,
+        primary_key=spec.table.primary_key,
+        partition_by=spec.table.partition_by,
+        options=spec.table.options,
+    )
     address = {"warehouse": shop.engine.warehouse, "table": "demo.many"}
     frame.write.format("tablestore").options(**address).mode("append").save()
     table = shop.engine.table("demo.many")

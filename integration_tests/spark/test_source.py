@@ -113,7 +113,7 @@ def test_joins_and_duplicates(shop: Shop) -> None:
     shop.put((1, "x"), spec=EVENTS)
     asked = "id bigint, v string, at timestamp"
     events = shop.stream(schema=asked).withWatermark("at", "10 minutes")
-    static = shop.engine.table("demo.names").scan().to_arrow(["id", "v"])
+    static = shop.engine.table("demo.names").scan(columns=["id", "v"]).to_arrow()
     names = shop.spark.createDataFrame(static).withColumnRenamed("v", "name")
     joined = events.join(names, "id").select("id", "name")
     assert [rows for _, rows in run_once(joined, shop.checkpoint("static"))] == [[(1, "a"), (1, "a")]]

@@ -56,7 +56,14 @@ def test_a_killed_driver_loses_and_doubles_nothing(tmp_path: Path) -> None:
     shop = Shop(None, tmp_path)  # type: ignore[arg-type]  # the children have sessions
     for number in range(BATCHES - 1):
         shop.put((number, "a"), (number, "b"), spec=EVENTS)
-    shop.engine.create_table("demo.copy", shop.table.schema.arrow_schema(), EVENTS.table)
+    spec = EVENTS.table
+    shop.engine.create_table(
+        "demo.copy",
+        shop.table.schema.arrow_schema(),
+        primary_key=spec.primary_key,
+        partition_by=spec.partition_by,
+        options=spec.options,
+    )
     for point in POINTS:
         kill_at(shop, tmp_path / point)
     shop.put((BATCHES - 1, "a"), spec=EVENTS)

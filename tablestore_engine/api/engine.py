@@ -13,11 +13,11 @@ import threading
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Self
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.empty_batches import EmptyBatches
+from tablestore_engine.api.engine_names import EngineNames
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
@@ -28,7 +28,6 @@ from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
-from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.datasource.spark_source import register_source
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.ingest.open_ingest import open_ingest
@@ -48,19 +47,17 @@ from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
-from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.incoming_rows import from_arrow
-from tablestore_engine.warehouse.write.write_spec import TableSpec, WriteSpec
+from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
 from tablestore_engine.warehouse.write_rows import write_rows
 
 NO_VERSIONS: Versions = {}
 
 
-class Engine:
+class Engine(EngineNames):
     """Tables under one warehouse folder; `log` are Kafka client settings (secrets stay in memory).
 
     What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
@@ -71,6 +68,12 @@ class Engine:
 
     `say` gets a line now and then while publishing to a log takes long, and one that says how Spark reads an object
     store.
+
+    >>> engine = Engine("./warehouse")
+    >>> engine.databases()
+    ('demo',)
+    >>> engine.table("demo.orders").scan().to_arrow().num_rows
+    3
     """
 
     def __init__(
@@ -98,6 +101,10 @@ class Engine:
             say=say,
         )
         self._is_registered = False
+
+    def __repr__(self) -> str:
+        """`Engine('/data/warehouse')`; it looks at no file."""
+        return f"Engine({self.warehouse!r})"
 
     @property
     def warehouse(self) -> str:
@@ -217,39 +224,6 @@ class Engine:
         """Whether the work of all stopped threads is over, at the latest after `seconds`."""
         return self._warehouse.operations.wait_ended(seconds)
 
-    # names ---------------------------------------------------------------------------------------
-
-    def databases(self) -> tuple[str, ...]:
-        """Names, sorted."""
-        return self._warehouse.catalog.list_databases()
-
-    def create_database(self, name: str) -> None:
-        """An existing one is fine."""
-        self._warehouse.catalog.create_database(name)
-
-    def drop_database(self, name: str, *, cascade: bool = False) -> None:
-        """With its tables when `cascade`."""
-        self._warehouse.relations.drop_database(name, cascade=cascade)
-
-    def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
-        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
-        return self._warehouse.relations.list_all(database, with_unpublished=with_unpublished)
-
-    def find_relation(self, name: str) -> RelationInfo | None:
-        """A table or view by its name."""
-        return self._warehouse.relations.find(Identifier.parse(name))
-
-    def find_table(self, name: str) -> Table | None:
-        """A handle, None when there is no such table."""
-        identifier = Identifier.parse(name)
-        store = self._warehouse.stores.find(identifier)
-        return None if store is None else Table(self._warehouse, identifier, store)
-
-    def table(self, name: str) -> Table:
-        """A handle. Raises NotFound TS1414."""
-        identifier = Identifier.parse(name)
-        return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
-
     def columns(self, name: str) -> tuple[ColumnInfo, ...]:
         """Columns of a table (no Spark) or of a view (analysed by Spark)."""
         identifier = Identifier.parse(name)
@@ -265,58 +239,6 @@ class Engine:
         comments = {key.lower(): text for key, text in view.column_comments.items()}
         found = self.query_columns(f"select * from `{identifier.database}`.`{identifier.name}`")
         return tuple(ColumnInfo(c.name, c.type_text, c.nullable, comments.get(c.name.lower())) for c in found)
-
-    def create_table(self, name: str, schema: pa.Schema, spec: TableSpec) -> Table:
-        """An empty table. Raises TS1406, TS1415 when the name is taken."""
-        self._warehouse.writer.create_empty(Identifier.parse(name), from_arrow(schema.empty_table()), spec)
-        return self.table(name)
-
-    def drop_table(self, name: str) -> None:
-        """With its history, and with its log when the engine made it."""
-        self._warehouse.relations.drop_table(Identifier.parse(name))
-
-    def clone(self, name: str, new: str) -> None:
-        """The newest snapshot of a table as a table of its own, whose files are shared; `new` is replaced.
-
-        A clone has no log. Raises NotFound TS1414, FixRequest TS1080, Unsupported TS1380.
-        """
-        self._warehouse.relations.clone_table(Identifier.parse(name), Identifier.parse(new))
-
-    def rename(self, old: str, new: str) -> None:
-        """A table or view under a new name."""
-        self._warehouse.relations.rename(Identifier.parse(old), Identifier.parse(new))
-
-    def create_view(
-        self,
-        name: str,
-        sql: str,
-        *,
-        comment: str | None = None,
-        column_comments: Mapping[str, str] | None = None,
-    ) -> None:
-        """Create or replace a view."""
-        definition = ViewDefinition(sql, comment, dict(column_comments or {}))
-        self._warehouse.relations.put_view(Identifier.parse(name), definition)
-
-    def find_view(self, name: str) -> ViewDefinition | None:
-        """Stored text and comments of a view."""
-        return self._warehouse.catalog.views.find(Identifier.parse(name))
-
-    def drop_view(self, name: str) -> None:
-        """A missing one is fine."""
-        self._warehouse.relations.drop_view(Identifier.parse(name))
-
-    def functions(self, database: str) -> tuple[str, ...]:
-        """Names of the SQL functions of a database, sorted."""
-        return self._warehouse.catalog.functions.list_names(database)
-
-    def function_texts(self, sql: str) -> str:
-        """What a text calls of the warehouse: stored texts of functions, empty for none; Spark is not asked."""
-        return self._warehouse.relations.names.function_texts(sql)
-
-    def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
-        """Comments of a table (one new schema version) or view."""
-        self._warehouse.relations.set_comments(Identifier.parse(name), comment, columns)
 
     # writing -------------------------------------------------------------------------------------
 

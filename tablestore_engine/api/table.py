@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
 from tablestore_engine.api.results import StagedInfo, TableFacts
-from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.api.scan import Scan
+from tablestore_engine.api.scan_request import Filter, parse_scan
+from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
-from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import TableVersion, find_version
@@ -26,8 +25,6 @@ from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
-from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.stream.changes_input import (
     ChangesInput,
@@ -49,77 +46,60 @@ from tablestore_engine.warehouse.compared_states import ComparedStates, Snapshot
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
-from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, read_change_batches, read_changes_table
-from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.write_spec import WriteSpec
+from tablestore_engine.warehouse.snapshot_diff import (
+    ChangeCounts,
+    read_change_batches,
+    read_changes_table,
+)
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_rows import write_rows
 
 
-@dataclass(frozen=True)
-class Scan:
-    """Rows of one pinned state of a table."""
+@dataclass(frozen=True, repr=False)
+class Table(TableWrites):
+    """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
-    warehouse: Warehouse
-    identifier: Identifier
-    store: TableStore
-    resolved: ResolvedTable
-
-    def plan(self) -> ScanPlan:
-        """Files with the positions to leave out."""
-        plan = self.resolved.load_plan()
-        assert isinstance(plan, ScanPlan)  # never changes
-        return plan
-
-    def to_arrow(
-        self, columns: Sequence[str] | None = None, *, where: Sequence[tuple[str, str, object]] = ()
-    ) -> pa.Table:
-        """Rows as one Arrow table; needs no Spark. `where`: (column, operator, value), all of which must hold.
-
-        Operators are = != < <= > >= and `in` with a collection; `=` and `!=` with None ask for NULL. Files that cannot
-        match are not opened. Raises FixRequest TS1395.
-        """
-        if where:
-            return self.store.read_where(self.plan(), where, columns)
-        return self.store.read(self.plan(), columns)
-
-    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Rows as record batches, a step of them in memory, however large the files are."""
-        return self.store.read_batches(self.plan(), columns)
-
-    def to_spark(self) -> DataFrame:
-        """A DataFrame over native parquet."""
-        return self.warehouse.resolver.table(self.identifier.database, self.identifier.name, self.resolved)
-
-
-@dataclass(frozen=True)
-class Table:
-    """One table of an engine."""
-
-    warehouse: Warehouse
-    identifier: Identifier
-    store: TableStore
-
-    @property
-    def schema(self) -> TableSchema:
-        """The newest schema."""
-        return self.store.schema
+    >>> orders = engine.table("demo.orders")
+    >>> orders
+    Table('demo.orders')
+    >>> orders.scan().to_arrow().num_rows
+    3
+    """
 
     # reading -------------------------------------------------------------------------------------
 
     def scan(
         self,
         *,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - the name that users guess
+        limit: int | None = None,
         snapshot: int | None = None,
         tag: str | None = None,
         timestamp_ms: int | None = None,
         staged: str | None = None,
     ) -> Scan:
-        """The current rows, or those of a snapshot, tag, time (epoch ms) or staged snapshot. Raises NotFound."""
+        """The rows of one state: the current one, or that of a snapshot, tag, time (epoch ms) or staged snapshot.
+
+        columns  names of columns; None: all
+        filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
+                 are not opened
+        limit    so many rows at most
+
+        Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
+
+        >>> orders.scan(columns=["id"], filter="amount > 15 and region = 'us'").to_polars().rows()
+        [(2,)]
+        >>> import pyarrow.compute as pc
+        >>> orders.scan(filter=pc.field("amount") * 2 > 50).to_arrow()["id"].to_pylist()
+        [3]
+        >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
+        (2, 3)
+        """
         version = find_version(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms, branch=staged)
         store = self.store if staged is None else self.store.on_staged(staged)
         resolved = resolve_table(store, None if staged is not None else version)
-        return Scan(self.warehouse, self.identifier, store, resolved)
+        request = parse_scan(resolved.schema, columns, filter, limit)
+        return Scan(self.warehouse, self.identifier, store, resolved, request)
 
     def snapshots(self) -> tuple[Snapshot, ...]:
         """All snapshots, oldest first."""
@@ -259,14 +239,7 @@ class Table:
         """Forget a named reader; expiry waits for it no more. Raises NotFound TS1355."""
         delete_consumer(self.store.context, consumer_id)
 
-    # writing -------------------------------------------------------------------------------------
-
-    def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
-        """Write SQL text, an Arrow table, a pandas, polars or Spark frame with one commit, as Engine.write does.
-
-        Raises TS1023, TS13xx, TS16xx.
-        """
-        return write_rows(self.warehouse, self.identifier, rows, spec or WriteSpec())
+    # log and staging ---------------------------------------------------------------------------
 
     def publish(self) -> WriteReport:
         """Send what is committed and not yet in the log; the report says where they are."""

@@ -44,15 +44,15 @@ def convert(frame: DataFrame, kind: FrameKind) -> Any:  # noqa: ANN401 - frames 
         raise spark_errors.translate(error) from None
     match kind:
         case FrameKind.PANDAS:
-            return _to_pandas(table)
+            return to_pandas(table)
         case FrameKind.POLARS:
             return pl.from_arrow(table)
         case _:
             return table
 
 
-def _to_pandas(table: pa.Table) -> Any:  # noqa: ANN401 - importing pandas costs every start 0.4 s
-    """pandas itself makes floats of integers with NULL, which rounds large ones."""
+def to_pandas(table: pa.Table) -> Any:  # noqa: ANN401 - importing pandas costs every start 0.4 s
+    """A pandas frame. pandas itself makes floats of integers with NULL, which rounds large ones."""
     frame = table.to_pandas(integer_object_nulls=True)
     for name, column in zip(table.column_names, table.columns, strict=True):
         if pa.types.is_integer(column.type) and column.null_count:

@@ -42,7 +42,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Call]]:
         engine.write("d.t", rows(5, 15), WriteSpec(table=SPEC))
     with traced() as found["Read"]:
         assert _table(engine).scan().to_arrow().num_rows == 15
-        assert _table(engine).scan().to_arrow(where=[("id", "=", 7)]).num_rows == 1
+        assert _table(engine).scan(filter="id = 7").to_arrow().num_rows == 1
     engine.write("d.t", rows(5, 20), WriteSpec(table=SPEC, publish=False))
     with traced() as found["Publish"]:
         assert _table(engine).publish().log is not None

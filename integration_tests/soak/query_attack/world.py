@@ -44,7 +44,14 @@ class World:
     def create(self, name: str, rows: tuple[Row, ...]) -> None:
         """The first commit of a table; an empty table has none."""
         table = self.tables[name]
-        self.engine.create_table(self.names[name], table.arrow([]).schema, self._spec(table))
+        spec = self._spec(table)
+        self.engine.create_table(
+            self.names[name],
+            table.arrow([]).schema,
+            primary_key=spec.primary_key,
+            partition_by=spec.partition_by,
+            options=spec.options,
+        )
         if rows:
             self._write(table, rows)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, TableSpec
+from tablestore_engine.api import Engine
 from tablestore_engine.datasource.source_options import parse_address, parse_write
 from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter, TablestoreWriter
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
@@ -26,7 +26,7 @@ def target(root: Path, wanted: str = WANTED, **options: str) -> tuple[Engine, Ta
     """demo.t, keyed, and a write of (id, _row_kind, v), or of other columns."""
     engine = Engine(str(root))
     engine.create_database("demo")
-    engine.create_table("demo.t", SCHEMA, TableSpec(primary_key=("id",)))
+    engine.create_table("demo.t", SCHEMA, primary_key=("id",))
     said = {"warehouse": str(root), "table": "demo.t", **options}
     return engine, TableWrite(parse_address(said), parse_write(said), struct(wanted), replaces=False)
 

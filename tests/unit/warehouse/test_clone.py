@@ -82,7 +82,7 @@ def test_a_clone_onto_itself_is_refused(engine: Engine) -> None:
 
 def test_an_empty_table_is_cloned_too(engine: Engine) -> None:
     """Its columns are there, and a first write finds them."""
-    engine.create_table("demo.e", pa.schema([("id", pa.int64())]), TableSpec())
+    engine.create_table("demo.e", pa.schema([("id", pa.int64())]))
     engine.clone("demo.e", "dev.e")
     assert _rows(engine, "dev.e") == []
     engine.write("dev.e", pa.table({"id": [1]}), WriteSpec(mode=WriteMode.APPEND))

@@ -60,7 +60,13 @@ def test_a_writer_whose_table_is_removed_by_a_refused_one_makes_it_again(
     """
     engine = Engine(str(tmp_path))
     engine.create_database("demo")
-    engine.create_table(NAME, GOOD.schema, SPEC.table)
+    engine.create_table(
+        NAME,
+        GOOD.schema,
+        primary_key=SPEC.table.primary_key,
+        partition_by=SPEC.table.partition_by,
+        options=SPEC.table.options,
+    )
     real = Committer.claim
 
     def claim(self: Committer, *args: object) -> bool:

@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, TableVersion, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, OnSchemaChange, Table, TableVersion, WriteMode, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest, TablestoreError
 
 SCHEMA = pa.schema(
@@ -23,7 +23,7 @@ def table(tmp_path: Path) -> Table:
     """`d.t`, empty."""
     engine = Engine(str(tmp_path))
     engine.create_database("d")
-    return engine.create_table("d.t", SCHEMA, TableSpec(primary_key=("id",)))
+    return engine.create_table("d.t", SCHEMA, primary_key=("id",))
 
 
 ACCEPTED = {
@@ -43,7 +43,7 @@ def test_compatible_rows_are_taken(table: Table, name: str) -> None:
     """Types that frames choose by themselves do not stand in the way when no value is lost."""
     rows, column, value = ACCEPTED[name]
     table.write(rows, WriteSpec(missing_columns="null"))
-    assert table.scan().to_arrow([column]).column(0).to_pylist() == [value]
+    assert table.scan(columns=[column]).to_arrow().column(0).to_pylist() == [value]
 
 
 REFUSED = {

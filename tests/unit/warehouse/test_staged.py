@@ -28,7 +28,9 @@ def test_discarding_what_is_not_staged_does_nothing(tmp_path: Path) -> None:
     """An empty table that somebody made survives a misspelt name."""
     engine = Engine(str(tmp_path))
     engine.create_database("d")
-    engine.create_table("d.t", ROWS.schema, SPEC).drop_staged("tyr")
+    engine.create_table("d.t", ROWS.schema, primary_key=SPEC.primary_key, options=SPEC.options).drop_staged(
+        "tyr"
+    )
     assert engine.find_table("d.t") is not None
 
 

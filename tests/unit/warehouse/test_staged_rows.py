@@ -68,7 +68,7 @@ def test_many_rows_give_the_same_table_as_few(
         assert table.verify() == ()
         assert not list(root.rglob("group-*"))
         changes = table.changes(1).drop_columns(["_snapshot_id"]).to_pylist()
-        rows = table.scan().to_arrow(["id", "v"]).to_pylist()
+        rows = table.scan(columns=["id", "v"]).to_arrow().to_pylist()
         found.append((sorted(map(repr, rows)), sorted(map(repr, changes))))
     assert found[0] == found[1]
 
@@ -80,12 +80,15 @@ def test_rows_of_a_key_keep_the_order_of_their_tasks(tmp_path: Path, monkeypatch
         root = tmp_path / str(small)
         engine = Engine(str(root))
         engine.create_database("demo")
-        engine.create_table("demo.t", SCHEMA.remove(2), SHAPES["keyed"])
+        spec = SHAPES["keyed"]
+        engine.create_table("demo.t", SCHEMA.remove(2), primary_key=spec.primary_key, options=spec.options)
         rows = staged(
             root, [("a", 1, 0), ("b", 1, 0)], [("c", 1, 3)], [("d", 1, 0), ("e", 2, 0), ("f", 2, 3)]
         )
         write(engine, rows, WriteSpec(duplicates="last"))
-        assert engine.table("demo.t").scan().to_arrow(["id", "v"]).to_pylist() == [{"id": 1, "v": "d"}]
+        assert engine.table("demo.t").scan(columns=["id", "v"]).to_arrow().to_pylist() == [
+            {"id": 1, "v": "d"}
+        ]
 
 
 @pytest.mark.parametrize("small", [100, 0])
@@ -95,7 +98,8 @@ def test_a_bad_row_leaves_nothing(tmp_path: Path, small: int, monkeypatch: pytes
     monkeypatch.setattr(staged_rows, "STEP_ROWS", 1)
     engine = Engine(str(tmp_path))
     engine.create_database("demo")
-    engine.create_table("demo.t", SCHEMA.remove(2), SHAPES["keyed"])
+    spec = SHAPES["keyed"]
+    engine.create_table("demo.t", SCHEMA.remove(2), primary_key=spec.primary_key, options=spec.options)
     rows = staged(tmp_path, [("a", 1, 0), ("b", 2, 0)], [("c", None, 0)])
     with pytest.raises(FixData):
         write(engine, rows, WriteSpec())

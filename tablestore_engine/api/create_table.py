@@ -1,0 +1,98 @@
+"""Creating an empty table from a schema, and what an existing one of the name means."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Literal, get_args
+
+import pyarrow as pa
+
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.write.write_request import WriteMode
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.incoming_rows import from_arrow, to_arrow
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
+
+IfExists = Literal["fail", "keep", "replace"]
+
+
+def warn_of_spec() -> None:
+    """The former argument of Engine.create_table."""
+    warnings.warn(
+        "Engine.create_table(name, schema, spec) is deprecated: pass primary_key, partition_by and options",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
+def rows_of_schema(schema: object) -> pa.Table:
+    """No rows, with the columns of a schema or of rows. Raises what reading the rows raises."""
+    if isinstance(schema, pa.Schema):
+        return schema.empty_table()
+    if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
+        return pa.schema(schema).empty_table()
+    return to_arrow(schema).slice(0, 0)
+
+
+def table_spec(
+    rows: pa.Table,
+    *,
+    primary_key: str | Sequence[str],
+    partition_by: str | Sequence[str],
+    options: Mapping[str, str | int | bool] | None,
+) -> TableSpec:
+    """The spec of a new table with the columns of `rows`."""
+    return TableSpec(
+        primary_key=_names(primary_key),
+        partition_by=_names(partition_by),
+        options={key: _option(value) for key, value in (options or {}).items()},
+        not_null=tuple(field.name for field in rows.schema if not field.nullable),
+    )
+
+
+def _option(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def create_table(
+    warehouse: Warehouse, identifier: Identifier, rows: pa.Table, spec: TableSpec, if_exists: IfExists
+) -> None:
+    """Create it, or do with the table that is there what `if_exists` says. Raises FixRequest TS1580, TS1415."""
+    if if_exists not in get_args(IfExists):
+        raise _refused(identifier, f"if_exists is {if_exists!r}", "use 'fail', 'keep' or 'replace'")
+    store = None if if_exists == "fail" else warehouse.stores.find(identifier)
+    if store is None:
+        warehouse.catalog.create_database(identifier.database)
+        warehouse.writer.create_empty(identifier, from_arrow(rows), spec)
+    elif if_exists == "keep":
+        _check_same(identifier, store.schema, rows, spec)
+    else:
+        replacing = WriteSpec(spec, mode=WriteMode.OVERWRITE_TABLE, on_schema_change=OnSchemaChange.REPLACE)
+        with warehouse.running(needs_spark=warehouse.session.is_started):
+            warehouse.write_incoming(identifier, from_arrow(rows), replacing)
+
+
+def _check_same(identifier: Identifier, found: TableSchema, rows: pa.Table, spec: TableSpec) -> None:
+    asked = {field.name: field.type.with_nullable(True) for field in from_arrow(rows).fields}
+    stored = {field.name: field.type.with_nullable(True) for field in found.fields}
+    differing = {
+        "columns": (asked, stored),
+        "primary_key": (spec.primary_key, found.primary_keys),
+        "partition_by": (spec.partition_by, found.partition_keys),
+        "options": (dict(spec.options), {key: found.options.get(key) for key in spec.options}),
+    }
+    wrong = [what for what, (one, other) in differing.items() if one != other]
+    if wrong:
+        why = f"the table that is there has other {', '.join(wrong)}"
+        raise _refused(identifier, why, "use it as it is, or pass if_exists='replace'")
+
+
+def _refused(identifier: Identifier, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1580", f"table {identifier} is not created", why=why, fix=fix)

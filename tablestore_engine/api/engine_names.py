@@ -1,0 +1,138 @@
+"""What an Engine says of names: databases, tables, views and functions of its warehouse."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tablestore_engine.api.create_table import (
+    IfExists,
+    create_table,
+    rows_of_schema,
+    table_spec,
+    warn_of_spec,
+)
+from tablestore_engine.api.table import Table
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.warehouse.relations.relation_list import RelationInfo
+from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.write_spec import TableSpec
+
+
+class EngineNames:
+    """Each call looks at the warehouse anew; none starts a JVM."""
+
+    _warehouse: Warehouse
+
+    def databases(self) -> tuple[str, ...]:
+        """Names, sorted."""
+        return self._warehouse.catalog.list_databases()
+
+    def create_database(self, name: str) -> None:
+        """An existing one is fine."""
+        self._warehouse.catalog.create_database(name)
+
+    def drop_database(self, name: str, *, cascade: bool = False) -> None:
+        """With its tables when `cascade`."""
+        self._warehouse.relations.drop_database(name, cascade=cascade)
+
+    def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
+        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
+        return self._warehouse.relations.list_all(database, with_unpublished=with_unpublished)
+
+    def find_relation(self, name: str) -> RelationInfo | None:
+        """A table or view by its name."""
+        return self._warehouse.relations.find(Identifier.parse(name))
+
+    def find_table(self, name: str) -> Table | None:
+        """A handle, None when there is no such table."""
+        identifier = Identifier.parse(name)
+        store = self._warehouse.stores.find(identifier)
+        return None if store is None else Table(self._warehouse, identifier, store)
+
+    def table(self, name: str) -> Table:
+        """A handle. Raises NotFound TS1414."""
+        identifier = Identifier.parse(name)
+        return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
+
+    def create_table(
+        self,
+        name: str,
+        schema: object,
+        spec: TableSpec | None = None,
+        *,
+        primary_key: str | Sequence[str] = (),
+        partition_by: str | Sequence[str] = (),
+        options: Mapping[str, str | int | bool] | None = None,
+        if_exists: IfExists = "fail",
+    ) -> Table:
+        """Create an empty table.
+
+        schema        a pyarrow schema, or rows as for `Table.append`, whose schema is taken. Columns that are not
+                      nullable refuse NULL
+        primary_key   columns whose values are unique; without them the table is append-only
+        partition_by  columns that cut the table into folders
+        options       table options, see docs/options.md
+        if_exists     what an existing table of the name means. fail: an error; keep: it is returned when it has these
+                      columns, keys, partitions and options; replace: it becomes this table, and its history stays
+        spec          deprecated: the arguments above say the same
+
+        Raises FixRequest TS1406, TS1415 when the name is taken, TS1580 for `keep` and a table that differs.
+
+        >>> schema = pa.schema({"id": pa.int64(), "name": pa.string(), "day": pa.date32()})
+        >>> engine.create_table("demo.users", schema, primary_key="id", options={"bucket": 2})
+        Table('demo.users')
+        """
+        if spec is not None:
+            warn_of_spec()
+        rows = rows_of_schema(schema)
+        asked = spec or table_spec(rows, primary_key=primary_key, partition_by=partition_by, options=options)
+        create_table(self._warehouse, Identifier.parse(name), rows, asked, if_exists)
+        return self.table(name)
+
+    def drop_table(self, name: str) -> None:
+        """With its history, and with its log when the engine made it."""
+        self._warehouse.relations.drop_table(Identifier.parse(name))
+
+    def clone(self, name: str, new: str) -> None:
+        """The newest snapshot of a table as a table of its own, whose files are shared; `new` is replaced.
+
+        A clone has no log. Raises NotFound TS1414, FixRequest TS1080, Unsupported TS1380.
+        """
+        self._warehouse.relations.clone_table(Identifier.parse(name), Identifier.parse(new))
+
+    def rename(self, old: str, new: str) -> None:
+        """A table or view under a new name."""
+        self._warehouse.relations.rename(Identifier.parse(old), Identifier.parse(new))
+
+    def create_view(
+        self,
+        name: str,
+        sql: str,
+        *,
+        comment: str | None = None,
+        column_comments: Mapping[str, str] | None = None,
+    ) -> None:
+        """Create or replace a view."""
+        definition = ViewDefinition(sql, comment, dict(column_comments or {}))
+        self._warehouse.relations.put_view(Identifier.parse(name), definition)
+
+    def find_view(self, name: str) -> ViewDefinition | None:
+        """Stored text and comments of a view."""
+        return self._warehouse.catalog.views.find(Identifier.parse(name))
+
+    def drop_view(self, name: str) -> None:
+        """A missing one is fine."""
+        self._warehouse.relations.drop_view(Identifier.parse(name))
+
+    def functions(self, database: str) -> tuple[str, ...]:
+        """Names of the SQL functions of a database, sorted."""
+        return self._warehouse.catalog.functions.list_names(database)
+
+    def function_texts(self, sql: str) -> str:
+        """What a text calls of the warehouse: stored texts of functions, empty for none; Spark is not asked."""
+        return self._warehouse.relations.names.function_texts(sql)
+
+    def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
+        """Comments of a table (one new schema version) or view."""
+        self._warehouse.relations.set_comments(Identifier.parse(name), comment, columns)

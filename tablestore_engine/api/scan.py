@@ -1,0 +1,171 @@
+"""Rows of one pinned state of a table, for Arrow, pandas, polars, DuckDB and Spark.
+
+INVARIANT  nothing but to_spark starts a JVM.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from tablestore_engine.api.optional_packages import load_package
+from tablestore_engine.api.scan_request import ScanRequest, parse_scan, refuse_spark
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.spark.frame_kinds import to_pandas
+from tablestore_engine.store.read.filtered_read import Condition, TripleCondition
+from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.store.read.scan_rows import result_schema
+from tablestore_engine.store.rows.row_condition import BoundCondition
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.warehouse import Warehouse
+
+
+@dataclass(frozen=True, repr=False)
+class Scan:
+    """Rows of one pinned state of a table: what Table.scan returns. Each method reads them anew.
+
+    Libraries that take the Arrow PyCapsule stream (`__arrow_c_stream__`) take a scan as it is.
+
+    >>> scan = orders.scan(columns=["id", "amount"], filter="amount >= 20")
+    >>> scan
+    Scan('demo.orders', snapshot=1, columns=['id', 'amount'], filter='amount >= 20')
+    >>> import polars as pl
+    >>> pl.DataFrame(scan).rows()
+    [(2, 20.0), (3, 30.0)]
+    """
+
+    warehouse: Warehouse
+    identifier: Identifier
+    store: TableStore
+    resolved: ResolvedTable
+    request: ScanRequest
+
+    def __repr__(self) -> str:
+        """`Scan('demo.orders', snapshot=7, columns=['id'], filter='amount > 5', limit=10)`."""
+        stage = self.resolved.stage
+        state = f"snapshot={self.resolved.snapshot.id}" if stage is None else f"staged={stage!r}"
+        return f"Scan('{self.identifier}', {state}{self.request!r})"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows.
+
+        >>> orders.scan(columns=["id"]).schema.names
+        ['id']
+        """
+        return result_schema(self.resolved.schema, self.request.columns)
+
+    def plan(self) -> ScanPlan:
+        """All files of the state, with the positions of deleted rows; filter and limit do not count here."""
+        plan = self.resolved.load_plan()
+        assert isinstance(plan, ScanPlan)  # never changes
+        return plan
+
+    def to_arrow(self, columns: Sequence[str] | None = None, *, where: Sequence[Condition] = ()) -> pa.Table:
+        """The rows as one Arrow table. `columns` and `where` are deprecated: pass columns and filter to Table.scan.
+
+        >>> orders.scan(filter="id = 2").to_arrow().to_pylist()
+        [{'id': 2, 'region': 'us', 'amount': 20.0}]
+        """
+        if columns is not None or where:
+            return self._narrowed(columns, where).to_arrow()
+        request, plan = self.request, self.plan()
+        if request.limit is not None:
+            batches = list(self.to_batches())
+            return pa.Table.from_batches(batches, schema=self.schema)
+        bound = self._bound(plan)
+        if bound is None:
+            return self.store.read(plan, request.columns)
+        return self.store.read_matching(plan, bound, request.columns)
+
+    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows as record batches; memory holds a step of them, however large the files are.
+
+        With a limit, files after the last row are not opened. `columns` is deprecated: pass it to Table.scan.
+
+        >>> sum(batch.num_rows for batch in orders.scan().to_batches())
+        3
+        """
+        if columns is not None:
+            return self._narrowed(columns, ()).to_batches()
+        plan = self.plan()
+        return self.store.read_batches(
+            plan, self.request.columns, wanted=self._bound(plan), limit=self.request.limit
+        )
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """The rows as an Arrow PyCapsule stream, for pyarrow, polars, DuckDB and others.
+
+        >>> import pyarrow as pa
+        >>> pa.table(orders.scan()).num_rows
+        3
+        """
+        reader = pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is imported by the first call only
+        """The rows as a pandas frame. Integer columns with NULL have pandas' nullable types.
+
+        >>> orders.scan(filter="region = 'eu'").to_pandas()["amount"].sum()
+        40.0
+        """
+        return to_pandas(self.to_arrow())
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars frame.
+
+        >>> orders.scan().to_polars()["id"].to_list()
+        [1, 2, 3]
+        """
+        return pl.DataFrame(self.to_arrow())
+
+    def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - duckdb is an extra
+        """The rows as a DuckDB relation of a connection, or of DuckDB's default one. They are read once, into memory.
+
+        Raises FixRequest TS1567 when DuckDB is missing: `pip install 'dbt-tablestore[duckdb]'`.
+
+        >>> orders.scan().to_duckdb().aggregate("sum(amount)").fetchall()
+        [(60.0,)]
+        """
+        duckdb = load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
+        rows = self.to_arrow()  # a stream could be read once only
+        return (
+            duckdb.from_arrow(rows, connection=connection)
+            if connection is not None
+            else duckdb.from_arrow(rows)
+        )
+
+    def to_spark(self) -> DataFrame:
+        """The rows as a Spark frame; the first call starts Spark. Raises FixRequest TS1569 with a filter or limit.
+
+        >>> orders.scan().to_spark().count()  # doctest: +SPARK
+        3
+        """
+        if not self.request.is_whole:
+            raise refuse_spark(self.request)
+        frame = self.warehouse.resolver.table(self.identifier.database, self.identifier.name, self.resolved)
+        columns = self.request.columns
+        return frame if columns is None else frame.select(*(frame[f"`{name}`"] for name in columns))
+
+    def _bound(self, plan: ScanPlan) -> BoundCondition | None:
+        condition = self.request.condition
+        return None if condition is None else condition.bind(plan.schema)
+
+    def _narrowed(self, columns: Sequence[str] | None, where: Sequence[Condition]) -> Scan:
+        """With the deprecated arguments of to_arrow and to_batches."""
+        warnings.warn(
+            "columns and where of Scan.to_arrow and Scan.to_batches are deprecated: use Table.scan(columns=, filter=)",
+            DeprecationWarning,
+            stacklevel=3,
+        )
+        request = self.request if columns is None else parse_scan(self.resolved.schema, columns, None, None)
+        if where:
+            request = replace(request, condition=TripleCondition(tuple(where)))
+        return replace(self, request=request)

@@ -1,0 +1,82 @@
+"""What a scan gives of the rows of a table: columns, a filter and a limit, checked when the scan is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import pyarrow.compute as pc
+
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.read.expression_condition import ExpressionCondition
+from tablestore_engine.store.read.text_condition import TextCondition
+from tablestore_engine.store.rows.row_condition import RowCondition
+
+Filter: TypeAlias = "str | pc.Expression"  # SQL text, or an expression such as pc.field("id") == 5
+
+
+@dataclass(frozen=True)
+class ScanRequest:
+    """`condition`: the filter as the store takes it; `shown`: as it was written."""
+
+    columns: tuple[str, ...] | None = None
+    condition: RowCondition | None = None
+    limit: int | None = None
+    shown: str | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every row is asked for."""
+        return self.condition is None and self.limit is None
+
+    def __repr__(self) -> str:
+        """The arguments of Table.scan that say the same."""
+        said = {
+            "columns": None if self.columns is None else list(self.columns),
+            "filter": self.shown,
+            "limit": self.limit,
+        }
+        return "".join(f", {name}={value!r:.200}" for name, value in said.items() if value is not None)
+
+
+def condition_of(wanted: Filter) -> RowCondition:
+    """The filter as a condition of rows. Raises FixRequest TS1569 for an object that is none."""
+    if isinstance(wanted, str):
+        return TextCondition(wanted)
+    if isinstance(wanted, pc.Expression):
+        return ExpressionCondition(wanted)
+    raise _refused("filter", wanted, "a text such as 'amount > 5', or a pyarrow expression")
+
+
+def parse_scan(
+    schema: TableSchema, columns: Sequence[str] | None, wanted: Filter | None, limit: int | None
+) -> ScanRequest:
+    """A checked request. Raises FixRequest TS1564 to TS1566 for filters, TS1569; NotFound TS1110 for a column."""
+    if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
+        raise _refused("columns", columns, "a list of names, each once")
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        raise _refused("limit", limit, "a number of rows, 0 or more")
+    names = None if columns is None else tuple(one.name for one in schema.fields_of(columns))
+    condition = None if wanted is None else condition_of(wanted)
+    if condition is not None:
+        condition.bind(schema)
+    return ScanRequest(names, condition, limit, None if wanted is None else str(wanted))
+
+
+def _refused(name: str, value: object, expected: str) -> FixRequest:
+    return FixRequest(
+        "TS1569",
+        f"a scan cannot have {name} {value!r:.80}",
+        why=f"expected {expected}",
+        fix=f"correct {name} (docs/python-api.md#scan)",
+    )
+
+
+def refuse_spark(request: ScanRequest) -> FixRequest:
+    """The error for a frame of Spark over some of the rows."""
+    shown = f"filter {request.shown!r:.80}" if request.shown is not None else f"limit {request.limit}"
+    return _refused(
+        f"a Spark frame with {shown}", "", "filters and limits on the frame: frame.where(…).limit(…)"
+    )
