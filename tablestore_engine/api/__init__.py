@@ -7,9 +7,9 @@ adapter, the command line and the demo need besides.
 from tablestore_engine.api.engine import Engine
 from tablestore_engine.api.former_names import find_former
 from tablestore_engine.api.results import ColumnInfo, SqlResult, TableFacts
-from tablestore_engine.api.scan import Scan
 from tablestore_engine.api.stream_lags import SourceLag, stream_lags
 from tablestore_engine.api.table import Table
+from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.datasource.spark_source import TablestoreSource
 from tablestore_engine.errors import (
     Fenced,

@@ -13,8 +13,8 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore_engine.api.results import StagedInfo, TableFacts
-from tablestore_engine.api.scan import Scan
 from tablestore_engine.api.scan_request import Filter, parse_scan
+from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN

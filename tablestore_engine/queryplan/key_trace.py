@@ -35,13 +35,13 @@ from tablestore_engine.queryplan.trace_steps import (
     Either,
     Expanded,
     Matched,
+    RowsWhere,
     RowsWithPast,
     SameValue,
     Select,
     Step,
     Stored,
     Unfolded,
-    Where,
 )
 
 
@@ -261,7 +261,7 @@ class _Builder:
             for part in conjuncts(node.fields["condition"])
             if self._known.is_usable(part) and part.references <= below.columns
         )
-        return TracedPart(Where(below.step, conditions), below.columns) if conditions else below
+        return TracedPart(RowsWhere(below.step, conditions), below.columns) if conditions else below
 
     def _projected(self, node: PlanNode, items: Iterable[Expression], below: TracedPart) -> TracedPart:
         made = [

@@ -52,7 +52,7 @@ class Select:
 
 
 @dataclass(frozen=True)
-class Where:
+class RowsWhere:
     """Rows for which all conditions hold."""
 
     child: Step
@@ -111,8 +111,8 @@ def read_paths(step: Step) -> frozenset[Path]:
             return read_paths(left) | read_paths(right)
         case Either(children):
             return frozenset[Path]().union(*map(read_paths, children))
-        case Select(child) | Where(child) | Unfolded(child) | Expanded(child):
+        case Select(child) | RowsWhere(child) | Unfolded(child) | Expanded(child):
             return read_paths(child)
 
 
-Step = Stored | ChangedRows | RowsWithPast | Select | Where | Matched | Either | Unfolded | Expanded
+Step = Stored | ChangedRows | RowsWithPast | Select | RowsWhere | Matched | Either | Unfolded | Expanded

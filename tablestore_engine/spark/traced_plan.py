@@ -25,13 +25,13 @@ from tablestore_engine.queryplan.trace_steps import (
     Either,
     Expanded,
     Matched,
+    RowsWhere,
     RowsWithPast,
     SameValue,
     Select,
     Step,
     Stored,
     Unfolded,
-    Where,
 )
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.sql.table_version import split_database
@@ -143,7 +143,7 @@ class PlanBuilder:
             case Select(child, columns):
                 below = self._plan(child)
                 return self._inner.project([self._column(one) for one in columns], below)
-            case Where(child, conditions):
+            case RowsWhere(child, conditions):
                 return self._inner.filter(self._all(conditions), self._plan(child))
             case Matched(left, right, conditions):
                 sides = self._plan(left), self._plan(right)

@@ -51,7 +51,7 @@ _OPPOSITE: Mapping[str, Operator] = {
 _OPERATORS: Mapping[str, Operator] = {value: value for value in _OPPOSITE.values()}
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIME = re.compile(
-    r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?(?:Z|[+-]\d{2}:\d{2})?", re.ASCII
+    r"\d{4}-\d{2}-\d{2}(?:[ T]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?(?P<zone>Z|[+-]\d{2}:\d{2})?", re.ASCII
 )
 
 
@@ -193,9 +193,9 @@ class _Binder:
         if literal.kind not in ("timestamp", "text"):
             raise self._misfit(column, literal)
         moment = _TIME.fullmatch(literal.text)
-        has_zone = (moment is not None and literal.text[-6:-5] in ("+", "-")) or literal.text[-1:] == "Z"
+        has_zone = moment is not None and moment["zone"] is not None
         if moment is not None and has_zone != (column.type.root == "TIMESTAMP_LTZ"):
-            needs = "an offset such as Z or +02:00" if not has_zone else "no offset"
+            needs = "no offset" if has_zone else "an offset such as Z or +02:00"
             raise self._refused(
                 column, f"a literal for {type_to_text(column.type)} has {needs}, got '{literal.text}'"
             )

@@ -64,7 +64,7 @@ class SameKeys:
 
 
 @dataclass(frozen=True)
-class Where:
+class RowsWhere:
     """Rows that a condition is TRUE of."""
 
     condition: RowCondition
@@ -77,7 +77,7 @@ class RowPositions:
     by_file: Mapping[str, BitMap] = field(hash=False)
 
 
-RowFilter = EveryRow | Interval | SameKeys | Where | RowPositions
+RowFilter = EveryRow | Interval | SameKeys | RowsWhere | RowPositions
 EVERY_ROW = EveryRow()
 
 
@@ -101,7 +101,7 @@ def check_filter(wanted: RowFilter, schema: TableSchema) -> RowFilter:
             _typed_key(array, column) for array, column in zip(wanted.keys.columns, columns, strict=True)
         ]
         return SameKeys(names, pa.Table.from_arrays(arrays, names=list(names)).drop_null())
-    if isinstance(wanted, Where):
+    if isinstance(wanted, RowsWhere):
         wanted.condition.bind(schema)
     return wanted
 
@@ -136,7 +136,7 @@ def picked_rows(reader: FileReader, file: StoredFile, wanted: RowFilter) -> Mask
             mask = visible & inside
         case SameKeys():
             mask = visible & _has_key(reader.read(file, list(wanted.columns)), wanted)
-        case Where(condition):
+        case RowsWhere(condition):
             bound = condition.bind(reader.schema)
             mask = np.zeros(file.meta.row_count, dtype=np.bool_)  # hidden rows are not evaluated
             mask[visible] = bound.mask(reader.read_visible(file, list(bound.columns)))
@@ -161,7 +161,7 @@ def _may_hold(schema: TableSchema, file: StoredFile, wanted: RowFilter) -> bool:
             return low < end and high >= start
         case SameKeys(columns=columns, keys=keys):
             return keys is not None and keys.num_rows > 0 and _keys_may_meet(schema, file, columns, keys)
-        case Where(condition):
+        case RowsWhere(condition):
             return bool(condition.bind(schema).prune([file]))
         case _:
             return True
