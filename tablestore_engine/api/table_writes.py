@@ -26,7 +26,7 @@ class TableWrites:
     """What a Table is made of, and its writes.
 
     Rows are an Arrow table, batch or reader, a pandas, polars or Spark frame, a list of dicts, SQL text, or any object
-    with the Arrow PyCapsule stream. Each write is one snapshot with its changelog, or nothing when no row changes.
+    with the Arrow PyCapsule stream. Each write is one snapshot with its changelog.
     """
 
     warehouse: Warehouse
