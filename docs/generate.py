@@ -1,5 +1,6 @@
-"""Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table; and the section of
-docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json.
+"""Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table, the names in
+docs/python-api.md from docstrings; and the section of docs/reliability.md on the last recorded run of the chaos suite,
+from docs/chaos.json.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
 INVARIANT  a page is a function of the code alone, the section of its JSON; tests/house/test_errors.py fails when one
@@ -16,12 +17,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from docs.api_examples import render_python_api
 from tablestore_engine.options import OPTIONS, OptionType
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 CODE_LENGTH = len("TS0000")
 CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
+NAMES_BEGIN = "<!-- names: written by make docs -->"
 _CHAOS_PARTS = {
     "faults": "broker killed, processes stopped and woken later, full disk, all connections cut",
     "network": "faults of the network",
@@ -187,6 +190,12 @@ def render_options() -> str:
     return "\n".join(lines) + "\n"
 
 
+def render_api() -> str:
+    """docs/python-api.md with its names."""
+    page = (ROOT / "docs/python-api.md").read_text()
+    return render_python_api(page.partition(NAMES_BEGIN)[0] + NAMES_BEGIN)
+
+
 def render_chaos() -> str:
     """docs/reliability.md with its section on the chaos suite."""
     page = (ROOT / "docs/reliability.md").read_text()
@@ -238,6 +247,7 @@ def main() -> None:
     (ROOT / "docs/reliability.md").write_text(render_chaos())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())
+    (ROOT / "docs/python-api.md").write_text(render_api())
 
 
 if __name__ == "__main__":

@@ -32,7 +32,14 @@ class Area(IntEnum):
 
 
 class TablestoreError(Exception):
-    """Base of all: `code` TS####, `what` failed and where, `why`, and the next step in `fix`."""
+    """Base of all: `code` TS####, `what` failed and where, `why`, and the next step in `fix`.
+
+    >>> try:
+    ...     engine.table("demo.missing")
+    ... except TablestoreError as error:
+    ...     print(error.code, "-", error.fix)
+    TS1414 - correct the name, or build the model first
+    """
 
     def __init__(self, code: str, what: str, *, why: str, fix: str, **facts: object) -> None:
         super().__init__(code, what, why, fix)
@@ -55,7 +62,16 @@ class TablestoreError(Exception):
 
 
 class RetryError(TablestoreError):
-    """Nothing is broken; the same call may succeed when repeated."""
+    """Nothing is broken; the same call may succeed when repeated.
+
+    >>> def upsert_again(rows: object) -> WriteReport:
+    ...     try:
+    ...         return orders.upsert(rows)
+    ...     except RetryError:
+    ...         return orders.upsert(rows)
+    >>> upsert_again([{"id": 4, "region": "us", "amount": 1.0}]).inserted
+    1
+    """
 
 
 class BrokersUnreachable(RetryError):
@@ -87,11 +103,25 @@ class Stopped(RetryError):
 
 
 class FixRequest(TablestoreError, ValueError):
-    """The caller asked for something wrong: change the call, option, SQL or configuration."""
+    """The caller asked for something wrong: change the call, option, SQL or configuration.
+
+    >>> try:
+    ...     orders.scan(filter="amount > 'high'")
+    ... except FixRequest as error:
+    ...     print(error.code)
+    TS1565
+    """
 
 
 class NotFound(FixRequest, KeyError):
-    """A database, table, snapshot, tag or file that was named does not exist."""
+    """A database, table, snapshot, tag or file that was named does not exist.
+
+    >>> try:
+    ...     orders.scan(snapshot=99)
+    ... except NotFound as error:
+    ...     print(error.code)
+    TS1302
+    """
 
     __str__ = TablestoreError.__str__
 
@@ -113,11 +143,25 @@ class CommitExpired(FixRequest):
 
 
 class FixData(TablestoreError, ValueError):
-    """The rows break a rule of their table; the table is as it was."""
+    """The rows break a rule of their table; the table is as it was.
+
+    >>> try:
+    ...     orders.upsert([{"id": None, "region": "eu", "amount": 1.0}])
+    ... except FixData as error:
+    ...     print(error.code)
+    TS1602
+    """
 
 
 class Unsupported(TablestoreError):
-    """A feature of the format, of SQL or of Kafka that is refused by name, never guessed."""
+    """A feature of the format, of SQL or of Kafka that is refused by name, never guessed.
+
+    >>> try:
+    ...     engine.create_table("demo.sums", schema, primary_key="id", options={"merge-engine": "aggregation"})
+    ... except Unsupported as error:
+    ...     print(error.code)
+    TS1127
+    """
 
 
 class StorageError(TablestoreError, OSError):
@@ -127,7 +171,15 @@ class StorageError(TablestoreError, OSError):
 
 
 class OutcomeUnknown(TablestoreError):
-    """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4)."""
+    """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4).
+
+    >>> try:
+    ...     report = orders.delete("id = 3")
+    ... except OutcomeUnknown:
+    ...     print("look at the table first:", orders.latest_snapshot_id())
+    >>> orders.scan().to_arrow().num_rows
+    2
+    """
 
 
 class StoreAnswerUnknown(OutcomeUnknown, OSError):
@@ -140,11 +192,24 @@ class PublishPending(TablestoreError):
     """The rows are committed and only the log lacks them: publish again, never write again.
 
     `facts`: `snapshot` the committed snapshot id, `report` the WriteReport of the commit.
+
+    >>> try:
+    ...     report = orders.upsert([{"id": 4, "region": "us", "amount": 1.0}])
+    ... except PublishPending:
+    ...     report = orders.publish()  # later, when the brokers answer
+    >>> report.inserted
+    1
     """
 
 
 class Fenced(TablestoreError):
-    """Another process replaced this one; its handle must be thrown away."""
+    """Another process replaced this one; its handle must be thrown away.
+
+    >>> try:
+    ...     report = orders.publish()
+    ... except Fenced:
+    ...     engine.close()  # another process publishes this table now
+    """
 
 
 class EngineBug(TablestoreError):

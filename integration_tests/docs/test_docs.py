@@ -27,7 +27,15 @@ WITH_CODE = [page for page in PAGES if page.name != "README.md" and read_snippet
 # nightly: up to a minute each
 LONG_PAGES = {
     *("commands.md", "changes-as-input.md", "spark-streaming.md"),
-    *("publishing.md", "streaming.md", "time-travel.md", "clusters.md", "python-models.md", "unit-tests.md"),
+    *(
+        "python-api.md",
+        "publishing.md",
+        "streaming.md",
+        "time-travel.md",
+        "clusters.md",
+        "python-models.md",
+        "unit-tests.md",
+    ),
 }
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
 

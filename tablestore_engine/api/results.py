@@ -14,6 +14,9 @@ class SqlResult:
     """Columns (name, Spark type text) and rows (Python values) of a statement; `report` when it wrote a table.
 
     `notice`: what of the statement has no effect, and why.
+
+    >>> engine.sql("show tables in demo").rows  # doctest: +SPARK
+    (('demo', 'orders', False),)
     """
 
     columns: tuple[tuple[str, str], ...] = ()
@@ -24,7 +27,11 @@ class SqlResult:
 
 @dataclass(frozen=True)
 class ColumnInfo:
-    """A column as SQL users see it: `type_text` is Spark SQL's."""
+    """A column as SQL users see it: `type_text` is Spark SQL's.
+
+    >>> [(column.name, column.type_text) for column in engine.columns("demo.orders")]
+    [('id', 'bigint'), ('region', 'string'), ('amount', 'double')]
+    """
 
     name: str
     type_text: str
@@ -34,7 +41,12 @@ class ColumnInfo:
 
 @dataclass(frozen=True)
 class TableFacts:
-    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files, `log` its name."""
+    """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files, `log` its name.
+
+    >>> facts = orders.facts()
+    >>> facts.snapshot_id, facts.rows, facts.primary_key
+    (1, 3, ('id',))
+    """
 
     snapshot_id: int | None
     committed_at_ms: int | None

@@ -20,6 +20,9 @@ class SourceLag:
 
     `position`: of a topic or of files, `lag`: of a table of this warehouse. `committed_ms`: when the table was written
     last. `trouble`: why it cannot resume by itself, None when it can.
+
+    >>> [(lag.table, lag.follows) for lag in stream_lags(engine)]
+    []
     """
 
     table: str
@@ -31,7 +34,11 @@ class SourceLag:
 
 
 def stream_lags(engine: Engine, names: Iterable[str] | None = None) -> tuple[SourceLag, ...]:
-    """Every source of these tables, or of all tables of the warehouse. Raises NotFound TS1414."""
+    """Every source of these tables, or of all tables of the warehouse. Raises NotFound TS1414.
+
+    >>> stream_lags(engine, ["demo.orders"])
+    ()
+    """
     every = [
         str(info.identifier)
         for database in engine.databases()

@@ -29,7 +29,7 @@ from tablestore_engine.warehouse.warehouse import Warehouse
 
 @dataclass(frozen=True, repr=False)
 class Scan:
-    """Rows of one pinned state of a table: what Table.scan returns. Each method reads them anew.
+    """Rows of one pinned state of a table: what Table.scan returns. Each method reads them again.
 
     Libraries that take the Arrow PyCapsule stream (`__arrow_c_stream__`) take a scan as it is.
 
@@ -113,8 +113,8 @@ class Scan:
     def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is imported by the first call only
         """The rows as a pandas frame. Integer columns with NULL have pandas' nullable types.
 
-        >>> orders.scan(filter="region = 'eu'").to_pandas()["amount"].sum()
-        40.0
+        >>> orders.scan(filter="region = 'eu'").to_pandas()["amount"].tolist()
+        [10.0, 30.0]
         """
         return to_pandas(self.to_arrow())
 

@@ -11,7 +11,7 @@ from tablestore_engine.api.scan_request import Filter, condition_of
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.rows.row_filter import RowFilter, RowsWhere, SameKeys
+from tablestore_engine.store.rows.row_filter import MatchingRows, RowFilter, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -100,7 +100,7 @@ class TableWrites:
         if partitions and not self.schema.partition_keys:
             raise self._refused("overwrite", "it has no partitions", "pass a filter, or replace all rows")
         if filter is not None:
-            return self._replace(rows, RowsWhere(condition_of(filter)))
+            return self._replace(rows, MatchingRows(condition_of(filter)))
         mode = WriteMode.OVERWRITE_PARTITIONS if partitions else WriteMode.OVERWRITE_TABLE
         return self._write(rows, WriteSpec(mode=mode))
 
@@ -118,7 +118,7 @@ class TableWrites:
         [3]
         """
         if isinstance(wanted, str | pc.Expression):
-            return self._replace([], RowsWhere(condition_of(wanted)))
+            return self._replace([], MatchingRows(condition_of(wanted)))
         return self._replace([], self._keys(wanted))
 
     def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:

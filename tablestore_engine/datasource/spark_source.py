@@ -34,7 +34,12 @@ from tablestore_engine.spark.worker_versions import check_here
 
 
 class TablestoreSource(DataSource):
-    """One table of a warehouse, by the options `warehouse` and `table`, or `path`."""
+    """One table of a warehouse, by the options `warehouse` and `table`, or `path`.
+
+    >>> reader = engine.spark.read.format("tablestore").option("warehouse", engine.warehouse)  # doctest: +SPARK
+    >>> reader.option("table", "demo.orders").load().count()  # doctest: +SPARK
+    3
+    """
 
     spark_version: ClassVar[str] = pyspark.__version__
 

@@ -23,7 +23,11 @@ _CHANGES = (OnSchemaChange.APPEND_NEW_COLUMNS, OnSchemaChange.IGNORE, OnSchemaCh
 
 
 class ChangeFormat(StrEnum):
-    """Who wrote the messages, and how."""
+    """The program that wrote the messages, and their encoding.
+
+    >>> ChangeFormat("debezium-json") is ChangeFormat.DEBEZIUM_JSON
+    True
+    """
 
     DEBEZIUM_JSON = "debezium-json"
     DEBEZIUM_AVRO = "debezium-avro"
@@ -33,14 +37,24 @@ class ChangeFormat(StrEnum):
 
 
 class OnError(StrEnum):
-    """What happens to a message that cannot be read."""
+    """What happens to a message that cannot be read.
+
+    >>> spec = IngestSpec(ChangeFormat.CANAL_JSON, into="demo.people", topic="people", on_error=OnError.DEAD_LETTER)
+    >>> spec.on_error.value
+    'dead_letter'
+    """
 
     FAIL = "fail"
     DEAD_LETTER = "dead_letter"
 
 
 class OnTruncate(StrEnum):
-    """What happens when the source empties its table."""
+    """What happens when the source empties its table.
+
+    >>> spec = IngestSpec(ChangeFormat.CANAL_JSON, into="demo.people", topic="people", on_truncate=OnTruncate.APPLY)
+    >>> spec.on_truncate.value
+    'apply'
+    """
 
     FAIL = "fail"
     IGNORE = "ignore"
@@ -64,6 +78,12 @@ class IngestSpec:
     partition_by, options   of a table that is made
     rows_max, bytes_max     of one commit
     interval_s        while following: how long messages are collected for one commit
+
+    >>> lines = Path(engine.warehouse, "changes.jsonl")
+    >>> size = lines.write_text('{"before":null,"after":{"id":1,"name":"ann"},"op":"c"}')
+    >>> spec = IngestSpec(ChangeFormat.DEBEZIUM_JSON, into="demo.people", path=str(lines), key=("id",), infer=True)
+    >>> engine.ingest(spec).upserts
+    1
     """
 
     format: ChangeFormat
@@ -157,8 +177,15 @@ def _unknown(name: str, value: object, expected: Any) -> FixRequest:  # noqa: AN
 @dataclass
 class IngestReport:
     """`messages`: all that were read; each is in `upserts` or `deletes` (a change of a key in both), `ignored`, `dead`
-    or among `truncates`. `commits`: snapshots of the table. `position`: behind all that is committed.
+    or among `truncates`. `commits`: snapshots of the table. `position`: after all that is committed.
     `is_complete`: False where a run up to now was stopped before it was there.
+
+    >>> lines = Path(engine.warehouse, "changes.jsonl")
+    >>> size = lines.write_text('{"before":null,"after":{"id":1,"name":"ann"},"op":"c"}')
+    >>> spec = IngestSpec(ChangeFormat.DEBEZIUM_JSON, into="demo.people", path=str(lines), key=("id",), infer=True)
+    >>> report = engine.ingest(spec)
+    >>> report.messages, report.is_complete
+    (1, True)
     """
 
     into: str

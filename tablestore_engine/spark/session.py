@@ -87,6 +87,8 @@ class SparkSettings:
     """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
 
     `more_jars`: paths that a session which is started gets besides spark.jars of `conf`.
+
+    >>> cluster = Engine("./warehouse", spark=SparkSettings("local[2]", conf={"spark.sql.shuffle.partitions": "4"}))
     """
 
     master: str = "local[*]"

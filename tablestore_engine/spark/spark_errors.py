@@ -78,7 +78,14 @@ def _cause_of(error: object) -> object | None:
 
 
 def translate(error: Exception) -> TablestoreError:
-    """The error for the user; errors of ours that Spark carried are returned as they are."""
+    """The error for the user; errors of ours that Spark carried are returned as they are.
+
+    >>> try:
+    ...     engine.query("select nothing from demo.orders").collect()  # doctest: +SPARK
+    ... except Exception as error:
+    ...     print(explain_failure(error).code)
+    TS1500
+    """
     if isinstance(error, TablestoreError):
         return error
     text = _text(error)

@@ -23,9 +23,13 @@ _CHANGES = re.compile(
 
 @dataclass(frozen=True)
 class ChangesBetween:
-    """Of the snapshots behind `since` up to `until`, or up to the staged snapshot `branch`; with neither up to now.
+    """The snapshots after `since` up to `until`, or up to the staged snapshot `branch`; with neither up to now.
 
     `since` None: nothing is known yet, so all rows of the end come as inserts.
+
+    >>> version = TableVersion(changes=ChangesBetween(since=1, until=5))
+    >>> version.changes
+    ChangesBetween(since=1, until=5, branch=None)
     """
 
     since: int | None
@@ -43,6 +47,10 @@ class TableVersion:
     """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot), changes.
 
     Raises FixRequest TS1015 for none or several.
+
+    >>> pinned = {"demo.orders": TableVersion(snapshot=1)}
+    >>> engine.query("select id from demo.orders", versions=pinned).count()  # doctest: +SPARK
+    3
     """
 
     snapshot: int | None = None

@@ -38,7 +38,13 @@ class Pace:
 
 
 class TableStream:
-    """One reader; one thread iterates, any thread may stop it."""
+    """One reader; one thread iterates, any thread may stop it.
+
+    >>> with orders.stream(until="now") as stream:
+    ...     rows = sum(batch.num_rows for batch in stream)
+    >>> rows
+    3
+    """
 
     def __init__(
         self,

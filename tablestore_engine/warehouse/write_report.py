@@ -17,10 +17,14 @@ class WriteReport(CommitCounts):
 
     `log`: where the messages of this call lie, None without a log; `staged` names the branch of a staged snapshot
     (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
-    nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that went behind the
-    commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: what the look for
-    expired ones behind the commit did, None without one; `partitions_trouble`: why it ended early, which is behind a
-    commit of its own when the log is pending (TS1070). `seen`: as of CommitReport.
+    nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that expired after the
+    commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: the partitions that
+    expired after the commit, None when none were due. `partitions_trouble`: why that ended early. `seen`: as of
+    CommitReport.
+
+    >>> report = orders.upsert([{"id": 4, "region": "us", "amount": 1.0}])
+    >>> report.snapshot_id, report.inserted, report.summary()
+    (2, 1, 'snapshot 2 (+1 ~0 -0)')
     """
 
     table: Identifier

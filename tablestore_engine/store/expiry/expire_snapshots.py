@@ -57,6 +57,9 @@ class ExpireReport:
     """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
 
     `reason`: why the snapshot `end` stays. `again`: as of Choice.
+
+    >>> orders.expire(keep=1, dry_run=True).snapshots
+    0
     """
 
     first: int

@@ -41,7 +41,14 @@ class EveryRow:
 
 @dataclass(frozen=True)
 class Interval:
-    """Rows whose moment lies in [start, end): aware datetimes; a DATE or wall-clock column is read in `zone`."""
+    """Rows whose moment lies in [start, end): aware datetimes; a DATE or wall-clock column is read in `zone`.
+
+    >>> events = engine.create_table("demo.events", pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}))
+    >>> january = Interval("at", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
+    >>> rows = [{"at": datetime(2026, 1, 31, tzinfo=UTC), "n": 1}]
+    >>> events.write(rows, WriteSpec(mode=WriteMode.REPLACE, replaces=january)).inserted
+    1
+    """
 
     column: str
     start: datetime
@@ -51,7 +58,13 @@ class Interval:
 
 @dataclass(frozen=True)
 class SameKeys:
-    """Rows whose `columns` occur in `keys`; the keys of the incoming rows when it is None."""
+    """Rows whose `columns` occur in `keys`; the keys of the incoming rows when it is None.
+
+    >>> rows = [{"id": 9, "region": "eu", "amount": 1.0}]
+    >>> report = orders.write(rows, WriteSpec(mode=WriteMode.REPLACE, replaces=SameKeys(("region",))))
+    >>> report.inserted, report.deleted
+    (1, 2)
+    """
 
     columns: tuple[str, ...]
     keys: pa.Table | None = field(default=None, compare=False)
@@ -64,7 +77,7 @@ class SameKeys:
 
 
 @dataclass(frozen=True)
-class RowsWhere:
+class MatchingRows:
     """Rows that a condition is TRUE of."""
 
     condition: RowCondition
@@ -77,7 +90,7 @@ class RowPositions:
     by_file: Mapping[str, BitMap] = field(hash=False)
 
 
-RowFilter = EveryRow | Interval | SameKeys | RowsWhere | RowPositions
+RowFilter = EveryRow | Interval | SameKeys | MatchingRows | RowPositions
 EVERY_ROW = EveryRow()
 
 
@@ -101,7 +114,7 @@ def check_filter(wanted: RowFilter, schema: TableSchema) -> RowFilter:
             _typed_key(array, column) for array, column in zip(wanted.keys.columns, columns, strict=True)
         ]
         return SameKeys(names, pa.Table.from_arrays(arrays, names=list(names)).drop_null())
-    if isinstance(wanted, RowsWhere):
+    if isinstance(wanted, MatchingRows):
         wanted.condition.bind(schema)
     return wanted
 
@@ -136,7 +149,7 @@ def picked_rows(reader: FileReader, file: StoredFile, wanted: RowFilter) -> Mask
             mask = visible & inside
         case SameKeys():
             mask = visible & _has_key(reader.read(file, list(wanted.columns)), wanted)
-        case RowsWhere(condition):
+        case MatchingRows(condition):
             bound = condition.bind(reader.schema)
             mask = np.zeros(file.meta.row_count, dtype=np.bool_)  # hidden rows are not evaluated
             mask[visible] = bound.mask(reader.read_visible(file, list(bound.columns)))
@@ -161,7 +174,7 @@ def _may_hold(schema: TableSchema, file: StoredFile, wanted: RowFilter) -> bool:
             return low < end and high >= start
         case SameKeys(columns=columns, keys=keys):
             return keys is not None and keys.num_rows > 0 and _keys_may_meet(schema, file, columns, keys)
-        case RowsWhere(condition):
+        case MatchingRows(condition):
             return bool(condition.bind(schema).prune([file]))
         case _:
             return True

@@ -28,7 +28,11 @@ from tablestore_engine.store.tasks.prepublish_rows import ReceiveRows
 
 
 class WriteMode(StrEnum):
-    """What happens to the rows that are there. UPSERT and APPEND are one: a key decides."""
+    """What happens to the rows that are there. UPSERT and APPEND are one: a key decides.
+
+    >>> orders.write(orders.scan(filter="id = 1"), WriteSpec(mode=WriteMode.OVERWRITE_TABLE)).deleted
+    2
+    """
 
     UPSERT = "upsert"
     APPEND = "append"

@@ -29,7 +29,12 @@ class Pending:
 
 @dataclass(frozen=True)
 class LogStatus:
-    """`newest`: the table's newest snapshot; `pending` None when it is not known; `trouble`: what publishing meets."""
+    """`newest`: the table's newest snapshot; `pending` None when it is not known; `trouble`: what publishing meets.
+
+    >>> status = orders.log_status()
+    >>> "no log" if status is None else status.pending
+    'no log'
+    """
 
     table: str
     newest: int | None

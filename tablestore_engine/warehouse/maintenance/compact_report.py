@@ -18,6 +18,11 @@ class CompactReport:
     `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `log`: where the
     messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`,
     `partitions`, `partitions_trouble`: see WriteReport.
+
+    >>> report = orders.upsert([{"id": 1, "region": "eu", "amount": 11.0}])
+    >>> compacted = orders.compact(full=True)
+    >>> compacted.before.files, compacted.after.files
+    (2, 1)
     """
 
     table: Identifier

@@ -20,7 +20,13 @@ _Word = TypeVar("_Word", bound=StrEnum)
 
 
 class OnSchemaChange(StrEnum):
-    """What a write does when the query's columns differ from the table's."""
+    """What a write does when the query's columns differ from the table's.
+
+    >>> rows = [{"id": 4, "region": "us", "amount": 1.0, "note": "new"}]
+    >>> report = orders.write(rows, WriteSpec(on_schema_change=OnSchemaChange.APPEND_NEW_COLUMNS))
+    >>> orders.schema.field_names
+    ('id', 'region', 'amount', 'note')
+    """
 
     SAME_COLUMNS = "same_columns"  # unknown ones are refused, missing ones as `missing_columns` says
     IGNORE = "ignore"  # new columns are dropped, missing ones are NULL
@@ -32,7 +38,12 @@ class OnSchemaChange(StrEnum):
 
 @dataclass(frozen=True)
 class TableSpec:
-    """What a table should be. `options` are Paimon options; comments go into the schema."""
+    """What a table should be. `options` are Paimon options; comments go into the schema.
+
+    >>> spec = WriteSpec(table=TableSpec(primary_key=("id",), comment="customers"))
+    >>> engine.write("demo.customers", [{"id": 1, "name": "ann"}], spec).inserted
+    1
+    """
 
     primary_key: tuple[str, ...] = ()
     partition_by: tuple[str, ...] = ()
@@ -57,6 +68,12 @@ class WriteSpec(CommitOptions):
                       after its last row
     publish           send the changelog to the log when the table has one and the write is not staged
     positions         source -> how far the table gets in it with these rows (PositionStep); committed with them
+
+    >>> rows = [{"id": 4, "region": "us", "amount": 1.0}]
+    >>> orders.write(rows, WriteSpec(commit_user="loader", commit_identifier=7)).inserted
+    1
+    >>> orders.write(rows, WriteSpec(commit_user="loader", commit_identifier=7)).snapshot_id  # the same commit again
+    2
     """
 
     table: TableSpec = field(default_factory=TableSpec)
