@@ -64,12 +64,13 @@ class TablestoreError(Exception):
 class RetryError(TablestoreError):
     """Nothing is broken; the same call may succeed when repeated.
 
-    >>> def upsert_again(rows: object) -> WriteReport:
+    >>> for attempt in range(3):
     ...     try:
-    ...         return orders.upsert(rows)
+    ...         inserted = orders.upsert([{"id": 4, "region": "us", "amount": 1.0}]).inserted
+    ...         break
     ...     except RetryError:
-    ...         return orders.upsert(rows)
-    >>> upsert_again([{"id": 4, "region": "us", "amount": 1.0}]).inserted
+    ...         continue
+    >>> inserted
     1
     """
 

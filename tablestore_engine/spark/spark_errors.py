@@ -84,7 +84,7 @@ def translate(error: Exception) -> TablestoreError:
     ...     engine.query("select nothing from demo.orders").collect()  # doctest: +SPARK
     ... except Exception as error:
     ...     print(explain_failure(error).code)
-    TS1500
+    TS1505
     """
     if isinstance(error, TablestoreError):
         return error

@@ -47,7 +47,7 @@ def test_example_that_prints_something_else_is_found(tmp_path: Path, monkeypatch
 
 
 def test_examples_pass_strict_mypy(tmp_path: Path) -> None:
-    """Each as a module of its own beside example.py, so that a name that is missing or wrong is an error."""
+    """Each as a module of its own beside the setup, so that a name that is missing or wrong is an error."""
     (tmp_path / "example.py").write_text(SETUP)
     for one in NAMES:
         (tmp_path / f"{one.name.lower().replace('.', '_')}_example.py").write_text(program(one))
