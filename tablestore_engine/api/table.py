@@ -89,7 +89,6 @@ class Table(TableWrites):
 
         >>> orders.scan(columns=["id"], filter="amount > 15 and region = 'us'").to_polars().rows()
         [(2,)]
-        >>> import pyarrow.compute as pc
         >>> orders.scan(filter=pc.field("amount") * 2 > 50).to_arrow()["id"].to_pylist()
         [3]
         >>> orders.scan(snapshot=1, limit=2).to_pandas().shape

@@ -36,7 +36,6 @@ class Scan:
     >>> scan = orders.scan(columns=["id", "amount"], filter="amount >= 20")
     >>> scan
     Scan('demo.orders', snapshot=1, columns=['id', 'amount'], filter='amount >= 20')
-    >>> import polars as pl
     >>> pl.DataFrame(scan).rows()
     [(2, 20.0), (3, 30.0)]
     """
@@ -103,7 +102,6 @@ class Scan:
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """The rows as an Arrow PyCapsule stream, for pyarrow, polars, DuckDB and others.
 
-        >>> import pyarrow as pa
         >>> pa.table(orders.scan()).num_rows
         3
         """
