@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from dataclasses import replace
 from decimal import Decimal
 from functools import partial
@@ -28,6 +29,7 @@ from tablestore_engine.store.read.predicate import (
     And,
     Comparable,
     Compare,
+    Like,
     Missing,
     OneOf,
     Operator,
@@ -81,6 +83,9 @@ def _conditions(schema: TableSchema, rows: Rows) -> st.SearchStrategy[Predicate]
         if field.type.root == "VARCHAR":
             texts = values.map(lambda text: str(text)[:2])
             leaves.append(st.builds(Prefix, st.just(field.name), texts))
+            patterns = texts.map(lambda text: f"{text}%") | st.sampled_from(["%", "_%", "%a"]) | texts
+            plain = patterns.filter(lambda text: "\\" not in text)
+            leaves.append(st.builds(Like, st.just(field.name), plain, st.booleans()))
     return st.recursive(
         st.one_of(leaves),
         lambda inner: st.one_of(
@@ -113,6 +118,10 @@ def _truth(wanted: Predicate, row: dict[str, object], types: dict[str, DataType]
             )
         case Prefix(column, text):
             return row[column] is not None and str(row[column]).startswith(text)
+        case Like(column, pattern, negated):
+            wild = "".join({"%": ".*", "_": "."}.get(one, re.escape(one)) for one in pattern)
+            found = re.fullmatch(wild, str(row[column]), re.DOTALL) is not None
+            return row[column] is not None and found != negated
         case _:
             return wanted is ANYTHING or wanted == ANYTHING
 

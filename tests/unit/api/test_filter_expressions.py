@@ -15,7 +15,9 @@ import pyarrow.compute as pc
 import pytest
 
 from tablestore_engine.api import Engine, FixRequest, Table
+from tablestore_engine.store.read import expression_condition
 from tablestore_engine.store.read.expression_condition import ExpressionCondition
+from tablestore_engine.store.read.file_pruning import ColumnFacts
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, VALUES, World, names
 
@@ -165,6 +167,16 @@ def test_filter_expression_that_has_no_meaning_is_refused(table: Table, expressi
     """TS1566 when the scan is made; a column by its position would be another one once some are left out."""
     with pytest.raises(FixRequest, match=rf"(?s)TS1566.*{why}"):
         table.scan(filter=expression)
+
+
+def test_filter_expression_bounds_of_floats_say_nothing_of_nan(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other writers leave NaN out of the bounds of a file, and NOT makes pyarrow's comparison with it TRUE."""
+    known = ColumnFacts(rows=2, nulls=0, low=1.0, high=1.0, exact=True)
+    monkeypatch.setattr(expression_condition, "fact_finder", lambda _: lambda _: lambda _: known)
+    bound = ExpressionCondition(~(pc.field("d") <= 1.0)).bind(table.schema)
+    assert len(bound.prune(table.scan().plan().files)) == 3
 
 
 def test_filter_expression_that_fails_for_a_value_is_refused(table: Table) -> None:
