@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
+from tablestore_engine.cli.command_list import ENTRIES, GROUPS, overview
 from tablestore_engine.cli.main import COMMANDS, main
 
 from .conftest import Run
@@ -30,12 +35,61 @@ def test_every_command_is_documented(name: str) -> None:
     assert f"\n## {name}\n" in (ROOT / "docs" / "commands.md").read_text()
 
 
-def test_overview(run: Run) -> None:
-    """Without a word, or with an unknown one, the commands are listed; only the latter is a mistake."""
-    assert run().status == 0
-    done = run("snapshot")
-    assert done.status == 2
-    assert all(name in done.out for name in COMMANDS)
+def test_overview_lists_commands_by_task(run: Run) -> None:
+    """Without a word, or with --help, groups and commands are those of the table of docs/commands.md, with a text."""
+    done = run()
+    assert (done.status, done.err) == (0, "")
+    assert done.out == run("--help").out == run("help").out
+    table = re.findall(r"^\| ([a-z ]+) \| (\[.*) \|$", (ROOT / "docs/commands.md").read_text(), re.MULTILINE)
+    documented = {task: re.findall(r"\[([\w-]+)\]", names) for task, names in table}
+    assert {task: list(group) for task, group in GROUPS.items()} == documented
+    for name, entry in ENTRIES.items():
+        assert re.search(rf"^  {name} +{re.escape(entry.text)}$", done.out, re.MULTILINE)
+
+
+def test_overview_names_the_package_of_other_commands() -> None:
+    """A command of a package that we do not know is listed with its package; ours need their entry point."""
+    shown = overview({"export": "acme-tools"})
+    assert "of other packages\n  export " in shown
+    assert "from acme-tools" in shown
+    assert "run-stream" not in shown
+
+
+def test_version_imports_no_package() -> None:
+    """Four versions, from the metadata: pyspark and dbt are not imported."""
+    probe = (
+        "import sys; from tablestore_engine.cli.main import main; main(['--version']); "
+        "assert not {'pyspark', 'dbt', 'pyarrow'} & set(sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    assert names == ["dbt-tablestore", "python", "pyspark", "dbt-core"]
+    assert f"pyspark {version('pyspark')}" in done.stdout
+
+
+def test_version_of_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatch, run: Run) -> None:
+    """A package that is not installed is named as such."""
+
+    def find(name: str) -> str:
+        if name == "dbt-core":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr("tablestore_engine.cli.main.version", find)
+    assert run("-V").out.splitlines()[-1] == "dbt-core is not installed"
+
+
+@pytest.mark.parametrize(
+    ("word", "near"),
+    [("snapshot", "did you mean snapshots?"), ("run_stream", "did you mean run-stream?"), ("xyzzy", None)],
+)
+def test_unknown_command_goes_to_stderr(run: Run, word: str, near: str | None) -> None:
+    """Exit status 2, nothing on stdout, the nearest names on stderr."""
+    done = run(word)
+    assert (done.status, done.out) == (2, "")
+    assert f"there is no command '{word}'" in done.err
+    assert ("did you mean" in done.err) is (near is not None)
+    assert near is None or near in done.err
 
 
 def test_wrong_arguments_end_with_2(run: Run) -> None:
