@@ -17,10 +17,11 @@ import os
 import sys
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime, time
 from decimal import Decimal
 
 from tablestore_engine.display import fit, fit_json, shown, visible
+from tablestore_engine.runtime.moments import datetime_text, moment_text
 
 WIDEST = 60
 _GAP = "  "
@@ -34,7 +35,9 @@ def to_plain(value: object) -> object:
         return str(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
-    if isinstance(value, datetime | date | time):
+    if isinstance(value, datetime):
+        return datetime_text(value)
+    if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, Decimal):
         return f"{value:f}"
@@ -50,11 +53,8 @@ def to_plain(value: object) -> object:
 
 
 def to_utc(millis: int | None) -> str | None:
-    """`2026-01-31T12:00:00.123Z`."""
-    if millis is None:
-        return None
-    moment = datetime.fromtimestamp(millis / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """`2026-01-31T12:00:00.123Z`; None stays."""
+    return None if millis is None else moment_text(millis)
 
 
 def to_text(value: object) -> str:

@@ -13,7 +13,6 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -22,6 +21,7 @@ from tablestore_engine.cli.output import to_plain, to_text, write_lines
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.moments import parse_moment
 from tablestore_engine.stream.open_stream import NOW, ReadMode
 from tablestore_engine.stream.startup_mode import StartupMode
 
@@ -36,7 +36,9 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
     text = "where to begin (default: the table's scan.mode, else latest: only what comes from now on)"
     parser.add_argument("--from", dest="mode", choices=list(StartupMode), help=text)
     parser.add_argument("--snapshot", type=int, metavar="N", help="begin with the changes of snapshot N")
-    text = "begin with the first change at or behind it: 2026-01-31T12:00 (UTC), or milliseconds since 1970"
+    text = (
+        "begin with the first change at this time or later: 2026-01-31T12:00:00Z, or milliseconds since 1970"
+    )
     parser.add_argument("--timestamp", metavar="TIME", help=text)
     text = "go on where the reader of this name was, and keep how far it gets; see tablestore consumers"
     parser.add_argument("--consumer", metavar="ID", help=text)
@@ -102,19 +104,15 @@ def _to_until(text: str | None) -> int | str | None:
 
 def _to_millis(text: str) -> int:
     """Raises FixRequest TS1941."""
-    if text.isdecimal():
-        return int(text)
     try:
-        moment = datetime.fromisoformat(text)
+        return parse_moment(text)
     except ValueError as wrong:
         raise FixRequest(
             "TS1941",
             f"--timestamp {text!r} is no time",
             why=str(wrong),
-            fix="write 2026-01-31T12:00, with a zone if it is not UTC, or milliseconds since 1970",
+            fix="write 2026-01-31T12:00:00Z, or milliseconds since 1970; a time without a zone is UTC",
         ) from wrong
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
-    return int(moment.timestamp() * 1000)
 
 
 def _portions(batch: pa.RecordBatch, *, as_json: bool) -> Iterator[str]:

@@ -37,6 +37,7 @@ from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
+from tablestore_engine.runtime.moments import moment_text
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.empty_query import EmptyQuery
@@ -173,6 +174,7 @@ __all__ = [
     "kept_text",
     "kept_until_ms",
     "local_folder",
+    "moment_text",
     "order_group",
     "parse_source",
     "pick_group",

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 
 import agate
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 
 from tablestore_engine.api import ColumnInfo, Engine, NotFound, TableFacts
-from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage
+from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage, moment_text
 
 logger = AdapterLogger("Tablestore")
 
@@ -42,9 +41,7 @@ def _values(facts: TableFacts | None) -> Mapping[str, object]:
         "rows": facts.rows,
         "files": facts.files,
         "bytes": facts.bytes,
-        "last_commit": None
-        if committed is None
-        else datetime.fromtimestamp(committed / 1000, UTC).isoformat(sep=" ", timespec="seconds"),
+        "last_commit": None if committed is None else moment_text(committed),
         "buckets": facts.buckets,
         "primary_key": ", ".join(facts.primary_key) or None,
         "partition_by": ", ".join(facts.partition_by) or None,

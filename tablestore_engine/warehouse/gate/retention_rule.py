@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from tablestore_engine.runtime.moments import moment_text
 from tablestore_engine.store.stage.stage_drop import IN_USE_MS
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Staged, order_group, short_name
 
@@ -61,10 +61,8 @@ def kept_until_ms(item: Staged, book: GateBook) -> int | None:
 
 
 def kept_text(until_ms: int | None) -> str:
-    """`2026-12-05 04:21 UTC`, or that it has no end."""
-    if until_ms is None:
-        return "published or dropped"
-    return datetime.fromtimestamp(until_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+    """`2026-12-05T04:21:00.000Z`, or that it has no end."""
+    return "published or dropped" if until_ms is None else moment_text(until_ms)
 
 
 def _own_end(item: Staged, book: GateBook) -> int | None:

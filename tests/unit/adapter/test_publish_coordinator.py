@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pyarrow as pa
 import pytest
 
@@ -11,7 +9,7 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describ
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import RetryError, TablestoreError
-from tablestore_engine.spi import Verdict
+from tablestore_engine.spi import Verdict, moment_text
 
 from .staging_run import ALL, NODES, SPEC, Run, latest, staged
 
@@ -75,7 +73,6 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     run.test("unique", Verdict.RED)
     assert latest(engine, "orders") is None
     (item,) = engine.gate.read_book("demo").staged
-    until = datetime.fromtimestamp((item.written_ms + 7 * 86_400_000) / 1000, UTC)
     assert run.coordinator.take_held_back() == (
         (
             "demo.orders NOT published: red: unique; its rows: select * from "
@@ -83,7 +80,7 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
         ),
         (
             "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)"
-            f"; kept until {until:%Y-%m-%d %H:%M} UTC"
+            f"; kept until {moment_text(item.written_ms + 7 * 86_400_000)}"
         ),
     )
     assert run.coordinator.take_held_back() == ()

@@ -122,7 +122,7 @@ def test_the_notice_names_table_age_and_tests() -> None:
 
 def test_the_end_is_a_time_in_utc() -> None:
     """Or says that there is none."""
-    assert kept_text(1_700_000_000_000) == "2023-11-14 22:13 UTC"
+    assert kept_text(1_700_000_000_000) == "2023-11-14T22:13:20.000Z"
     assert kept_text(None) == "published or dropped"
 
 

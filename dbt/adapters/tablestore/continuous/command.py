@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -20,7 +19,7 @@ from dbt.adapters.tablestore.continuous.quarantine_table import SUFFIX, Quaranti
 from dbt.adapters.tablestore.continuous.rounds import FAIL, Round, Rules, follow, read_round
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import FixRequest, TablestoreError
-from tablestore_engine.spi import stopped_by_signals
+from tablestore_engine.spi import SYSTEM, moment_text, stopped_by_signals
 
 DEAD_LETTER = "dead_letter"
 STREAMING_MODELS = "config.materialized:streaming"
@@ -115,4 +114,4 @@ def dbt_command(arguments: argparse.Namespace) -> list[str]:
 
 
 def _say(line: str) -> None:
-    print(shown(f"{time.strftime('%H:%M:%S')} {line}"), file=sys.stdout, flush=True)
+    print(shown(f"{moment_text(SYSTEM.now_ms())} {line}"), file=sys.stdout, flush=True)
