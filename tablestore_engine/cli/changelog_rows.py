@@ -1,17 +1,20 @@
-"""`tablestore changelog`: changelog rows of snapshots with their row kinds. No JVM."""
+"""`tablestore changelog`: changelog rows of snapshots with their row kinds. No JVM.
+
+INVARIANT  a person gets the newest page, a program (--json) all rows; output that is cut says so on stderr.
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import pyarrow as pa
 
 from tablestore_engine.cli.output import print_json, print_table, say
+from tablestore_engine.cli.page import NewestRows, add_page, page_rows
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
 
 Run = Callable[[argparse.Namespace], int]
-_SHOWN_ROWS = 100
 
 
 def _register_changelog(parser: argparse.ArgumentParser) -> Run:
@@ -21,15 +24,12 @@ def _register_changelog(parser: argparse.ArgumentParser) -> Run:
     )
     text = "up to and with snapshot M, or @staged[:NAME] (default: the newest)"
     parser.add_argument("--until", type=snapshot_name, metavar="M", help=text)
-    text = f"rows at most (default: {_SHOWN_ROWS}, with --json all)"
-    parser.add_argument("--limit", type=int, metavar="ROWS", help=text)
+    add_page(parser)
     return _changelog
 
 
 def _changelog(arguments: argparse.Namespace) -> int:
-    limit = arguments.limit
-    if limit is None and not arguments.json:
-        limit = _SHOWN_ROWS
+    newest = NewestRows(page_rows(arguments))
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         is_staged = isinstance(arguments.until, str)
@@ -38,28 +38,18 @@ def _changelog(arguments: argparse.Namespace) -> int:
             if is_staged
             else table.change_batches(arguments.since, arguments.until)
         )
-        kept, total = _first_rows(batches, limit)
+        for batch in batches:
+            newest.add(batch)
+        kept = list(newest.take())
         changes = pa.Table.from_batches(kept) if kept else table.changes(0, 0)
     shown = _kinds_first(changes)
     if arguments.json:
         print_json(shown.to_pylist())
     else:
         print_table(shown.column_names, [tuple(row.values()) for row in shown.to_pylist()])
-    if shown.num_rows < total:
-        say(f"{shown.num_rows} of {total} rows; see more with --limit {total}")
+    if newest.note is not None:
+        say(newest.note)
     return 0
-
-
-def _first_rows(batches: Iterable[pa.RecordBatch], limit: int | None) -> tuple[list[pa.RecordBatch], int]:
-    """The first `limit` rows (None: all), and how many there are; the others are counted and let go."""
-    kept: list[pa.RecordBatch] = []
-    total = 0
-    for batch in batches:
-        room = batch.num_rows if limit is None else max(limit - total, 0)
-        if room:
-            kept.append(batch.slice(0, room))
-        total += batch.num_rows
-    return kept, total
 
 
 def _kinds_first(changes: pa.Table) -> pa.Table:

@@ -28,6 +28,7 @@ def _ours(module: str, text: str) -> CommandEntry:
 GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "inspect tables": {
         "show": _ours("show", "columns, keys, options and facts of a table"),
+        "head": _ours("head", "the first rows of a table, or of a past state"),
         "snapshots": _ours("snapshot_list", "snapshots of a table, newest last"),
         "files": _ours("file_list", "live files of a table with levels and deleted rows"),
         "diff": _ours("diff", "what changed between two snapshots"),

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from tablestore_engine.api import ChangeFormat, IngestSpec, OnError, OnSchemaChange, OnTruncate
 from tablestore_engine.cli.output import print_json, say, write_out
-from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine, split_names
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spi import stopped_by_signals
 
@@ -79,7 +79,7 @@ def _ingest(arguments: argparse.Namespace) -> int:
         into=arguments.into,
         topic=arguments.topic,
         path=arguments.path,
-        key=_names(arguments.key),
+        key=split_names(arguments.key),
         columns=_pairs(arguments.column, "--column"),
         infer=arguments.infer,
         decimals=arguments.decimals,
@@ -87,7 +87,7 @@ def _ingest(arguments: argparse.Namespace) -> int:
         on_schema_change=arguments.on_schema_change,
         on_error=arguments.on_error,
         on_truncate=arguments.on_truncate,
-        partition_by=_names(arguments.partition_by),
+        partition_by=split_names(arguments.partition_by),
         options=_pairs(arguments.option, "--option"),
         rows_max=arguments.rows,
         bytes_max=arguments.megabytes << 20,
@@ -100,10 +100,6 @@ def _ingest(arguments: argparse.Namespace) -> int:
     else:
         write_out(f"{spec.into}: {report.summary()}")
     return 0 if report.is_complete else 1
-
-
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(one.strip() for one in text.split(",") if one.strip())
 
 
 def _pairs(given: list[str], flag: str) -> dict[str, str]:

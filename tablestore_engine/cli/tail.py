@@ -2,7 +2,8 @@
 
 Steps      arguments → Table.stream → batches → lines, with --json one JSON object each
 Ends       behind --until; on Ctrl-C; when nobody reads the output any more (`| head`), also while it waits for changes
-INVARIANT  a consumer moves only behind lines that were written.
+INVARIANT  a consumer moves only behind lines that were written, and gets every row: it has no page.
+INVARIANT  --json has no page either; a person gets the newest rows of the past, and a note.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 
 from tablestore_engine.api import Table, TableStream
-from tablestore_engine.cli.output import to_plain, to_text, write_lines
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine
+from tablestore_engine.cli.output import say, to_plain, to_text, write_lines
+from tablestore_engine.cli.page import NewestRows, add_page, page_rows
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.moments import parse_moment
@@ -45,6 +48,7 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
     text = "end behind a snapshot, or behind the newest one: now (default: wait for more)"
     parser.add_argument("--until", metavar=f"N|{NOW}", help=text)
     parser.add_argument("--columns", metavar="a,b", help="only these columns")
+    add_page(parser)
     text = "where changes come from: the table's files or its log (default: as the table says, log for an eventual one)"
     parser.add_argument("--read-mode", choices=list(ReadMode), help=text)
     text = "messages of an upsert log as they are: the newest row of a key, the key of a deleted one"
@@ -55,20 +59,69 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
 
 
 def _tail(arguments: argparse.Namespace) -> int:
+    pager = _Pager(_page_of(arguments), as_json=arguments.json)
     with open_engine(arguments) as engine:
-        stream = _open(engine.table(arguments.table), arguments)
+        stream = _open(engine.table(arguments.table), arguments, pager)
         try:
             for batch in stream:
-                if not all(map(write_lines, _portions(batch, as_json=arguments.json))):
+                if not pager.add(batch):
                     return 0
                 if arguments.consumer is not None:
                     stream.commit()
+            pager.flush()
         except KeyboardInterrupt:
             return 0
     return 0
 
 
-def _open(table: Table, arguments: argparse.Namespace) -> TableStream:
+def _page_of(arguments: argparse.Namespace) -> int | None:
+    """Rows of the past that are printed at most; None: all. Raises FixRequest TS1939."""
+    if arguments.consumer is None:
+        return page_rows(arguments)
+    if arguments.limit is not None:
+        raise FixRequest(
+            "TS1939",
+            f"tail of {arguments.table} cannot have both --consumer and --limit",
+            why="the consumer would count rows as read that were not printed",
+            fix="leave out --limit, or --consumer",
+        )
+    return None
+
+
+@dataclass
+class _Pager:
+    """Rows that are there already are held until all of them were read, and the newest are printed; later ones at once.
+
+    `flush` is called where the stream waits for the first time, or ends.
+    """
+
+    limit: int | None
+    as_json: bool
+    is_past: bool = True
+
+    def __post_init__(self) -> None:
+        self._newest = NewestRows(self.limit)
+
+    def add(self, batch: pa.RecordBatch) -> bool:
+        """Whether somebody still reads the output."""
+        if self.limit is not None and self.is_past:
+            self._newest.add(batch)
+            return True
+        return self._write(batch)
+
+    def flush(self) -> bool:
+        """The same."""
+        self.is_past = False
+        rows, self._newest = self._newest, NewestRows(None)
+        if rows.note is not None:
+            say(rows.note)
+        return all(map(self._write, rows.take()))
+
+    def _write(self, batch: pa.RecordBatch) -> bool:
+        return all(map(write_lines, _portions(batch, as_json=self.as_json)))
+
+
+def _open(table: Table, arguments: argparse.Namespace, pager: _Pager) -> TableStream:
     mode = arguments.mode
     says_where = arguments.snapshot is not None or arguments.timestamp is not None
     if mode is None and not says_where and not {"scan.mode", "log.scan"} & set(table.schema.options):
@@ -79,11 +132,11 @@ def _open(table: Table, arguments: argparse.Namespace) -> TableStream:
         timestamp_ms=None if arguments.timestamp is None else _to_millis(arguments.timestamp),
         consumer_id=arguments.consumer,
         until=_to_until(arguments.until),
-        columns=None if arguments.columns is None else [one.strip() for one in arguments.columns.split(",")],
+        columns=None if arguments.columns is None else split_names(arguments.columns),
         read_mode=arguments.read_mode,
         normalize=False if arguments.remove_normalize else None,
         interval_s=arguments.interval,
-        wait=_wait_for_readers,
+        wait=lambda seconds: not pager.flush() or _wait_for_readers(seconds),
     )
 
 

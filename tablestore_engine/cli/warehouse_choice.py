@@ -231,3 +231,8 @@ def snapshot_name(text: str) -> SnapshotName:
     if text.isdecimal():
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is neither a snapshot id nor {STAGED}[:NAME]")
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    """Names of columns in `a, b`."""
+    return tuple(one.strip() for one in text.split(",") if one.strip())

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tablestore_engine.api import Engine
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.cli.page import NewestRows
 
 from .conftest import KEYED, Run, orders
 
@@ -138,5 +142,34 @@ def test_changelog(run: Run) -> None:
 def test_changelog_limit_says_what_it_leaves_out(run: Run) -> None:
     """A limit never cuts silently: the note with the total goes to stderr, so that stdout stays JSON."""
     done = run("changelog", "demo.orders", "--limit", "2", "--json")
-    assert len(done.json) == 2
-    assert "2 of 7 rows" in done.err
+    assert [(one["_snapshot_id"], one["_row_kind"]) for one in done.json] == [(2, "+I"), (3, "-D")]
+    assert done.err == "the newest 2 of 7 rows; see all with --all, or more with --limit N\n"
+
+
+def test_changelog_prints_the_newest_page(run: Run, engine: Engine) -> None:
+    """100 rows for a person, all with --all or --json, where nothing is said on stderr."""
+    engine.write(
+        "demo.orders", orders(*((number, "z", 1.0) for number in range(100, 300))), WriteSpec(table=KEYED)
+    )
+    page = run("changelog", "demo.orders")
+    assert len(page.out.splitlines()) == 2 + 100
+    assert page.out.splitlines()[-1].split()[:3] == ["4", "+I", "299"]
+    assert page.err.startswith("the newest 100 of 207 rows; see all with --all")
+    for words, lines in ((("--all",), 2 + 207), (("--limit", "150"), 2 + 150)):
+        assert len(run("changelog", "demo.orders", *words).out.splitlines()) == lines
+    everything = run("changelog", "demo.orders", "--json")
+    assert (len(everything.json), everything.err) == (207, "")
+    assert run("changelog", "demo.orders", "--limit", "0", "--json").json == []
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 5, 6, 9, None])
+def test_newest_rows_are_those_at_the_end(limit: int | None) -> None:
+    """Whatever the batches: the last rows, in their order, and the number of all."""
+    batches = [pa.record_batch({"a": part}) for part in ([1, 2], [3], [4, 5, 6])]
+    newest = NewestRows(limit)
+    for batch in batches:
+        newest.add(batch)
+    values = [value for batch in newest.take() for value in batch.column("a").to_pylist()]
+    assert values == [1, 2, 3, 4, 5, 6][6 - min(6, limit) :] if limit is not None else [1, 2, 3, 4, 5, 6]
+    assert newest.total == 6
+    assert (newest.note is None) is (limit is None or limit >= 6)

@@ -90,6 +90,22 @@ def test_consumers(run: Run) -> None:
     assert run("consumers", "demo.orders", "--delete", "c").out == "demo.orders: consumer c is forgotten\n"
 
 
+def test_the_past_is_a_page(run: Run, engine: Engine) -> None:
+    """The newest 100 rows of what is there, and a note; --all, --limit and --json give more, a consumer gets all."""
+    more = orders(*((number, "z", 1.0) for number in range(100, 300)))
+    engine.write("demo.orders", more, WriteSpec(table=KEYED))
+    words = ("tail", "demo.orders", "--from", "earliest", "--until", "now")
+    page = run(*words)
+    assert len(page.out.splitlines()) == 100
+    assert page.out.splitlines()[-1].startswith("4 +I  order_id=299 ")
+    assert page.err == "the newest 100 of 207 rows; see all with --all, or more with --limit N\n"
+    assert run(*words, "--limit", "2").out.splitlines() == page.out.splitlines()[-2:]
+    for flags in (("--all",), ("--json",), ("--consumer", "c")):
+        done = run(*words, *flags)
+        assert (len(done.out.splitlines()), done.err) == (207, "")
+    assert "TS1939" in run(*words, "--consumer", "d", "--limit", "2").err
+
+
 # a process of its own -------------------------------------------------------------------------------------------
 
 
@@ -138,3 +154,26 @@ def test_it_ends_when_nobody_reads(following: subprocess.Popen[str]) -> None:
     assert following.wait(timeout=20) == 0
     assert following.stderr is not None
     assert following.stderr.read() == ""
+
+
+def test_following_prints_the_page_and_then_each_change(warehouse: Path, engine: Engine) -> None:
+    """The page appears while it waits, not at the end; what is committed later is not cut."""
+    words = ("tail", "demo.orders", "--from", "earliest", "--limit", "1", "--interval", "0.1")
+    command = [sys.executable, "-m", "tablestore_engine.cli.main", *words, "--warehouse", str(warehouse)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline().rstrip() == CHANGES[-1]
+        engine.write("demo.orders", orders((8, "eve", 1.0), (9, "eve", 9.0)), WriteSpec(table=KEYED))
+        later = [process.stdout.readline().rstrip() for _ in range(2)]
+        assert later == [
+            "4 +I  order_id=8  customer=eve  amount=1.0",
+            "4 +I  order_id=9  customer=eve  amount=9.0",
+        ]
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        assert (process.returncode, out) == (0, "")
+        assert err.startswith("the newest 1 of 7 rows")
+    finally:
+        process.kill()
+        process.wait()

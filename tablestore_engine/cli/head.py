@@ -1,0 +1,83 @@
+"""`tablestore head`: the first rows of a table, of a snapshot, a tag or a staged snapshot. No JVM.
+
+INVARIANT  files are opened one after the other, only until there are rows enough; equal states give equal rows.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+
+from tablestore_engine.api import Table
+from tablestore_engine.cli.output import print_json, print_table, say
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.store.read.scan_rows import result_schema
+from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.compared_states import STAGED
+
+Run = Callable[[argparse.Namespace], int]
+_ROWS = 10
+
+
+def _register_head(parser: argparse.ArgumentParser) -> Run:
+    add_place(parser)
+    parser.add_argument("-n", "--rows", type=int, default=_ROWS, metavar="N", help=f"rows (default: {_ROWS})")
+    text = "of a snapshot id, a tag, or @staged[:NAME] (default: the newest snapshot)"
+    parser.add_argument("--snapshot", metavar="N|TAG", help=text)
+    parser.add_argument("--columns", metavar="a,b", help="only these columns, in this order")
+    return _head
+
+
+def _head(arguments: argparse.Namespace) -> int:
+    """Raises FixRequest TS1938."""
+    if arguments.rows < 0:
+        raise FixRequest(
+            "TS1938",
+            f"head cannot print {arguments.rows} rows of {arguments.table}",
+            why="the number of rows is negative",
+            fix="give -n 0 or more",
+        )
+    columns = None if arguments.columns is None else split_names(arguments.columns)
+    with open_engine(arguments) as engine:
+        store, plan = find_state(engine.table(arguments.table), arguments.snapshot)
+        names = result_schema(plan.schema, columns).names
+        rows = [
+            row
+            for batch in take_first(store.read_batches(plan, columns), arguments.rows)
+            for row in batch.to_pylist()
+        ]
+    if arguments.json:
+        print_json(rows)
+    else:
+        print_table(names, [tuple(row.values()) for row in rows])
+    if len(rows) < plan.visible_rows:
+        say(f"{len(rows)} of {plan.visible_rows} rows; see more with -n {plan.visible_rows}")
+    return 0
+
+
+def find_state(table: Table, name: str | None) -> tuple[TableStore, ScanPlan]:
+    """The files of a state: None is the newest snapshot. Raises NotFound for one that is not there, TS1544, TS1547."""
+    if name is not None and name.partition(":")[0] == STAGED:
+        store = table.compare(name).seen
+        return store, store.plan_scan()
+    if name is not None and name.isdecimal():
+        return table.store, table.scan(snapshot=int(name)).plan()
+    return table.store, table.scan(tag=name).plan()
+
+
+def take_first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:
+    """Batches with `count` rows together, or all; the batch behind the last row is not asked for."""
+    if count <= 0:
+        return
+    for batch in batches:
+        yield batch.slice(0, count)
+        count -= batch.num_rows
+        if count <= 0:
+            return
+
+
+REGISTER = {"head": _register_head}

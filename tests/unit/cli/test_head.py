@@ -1,0 +1,73 @@
+"""head on a real warehouse: which rows, which state, what is said about the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from tablestore_engine.api import Engine, WriteSpec
+from tablestore_engine.cli.head import take_first
+
+from .conftest import KEYED, Run, orders
+
+
+def test_head_prints_a_table_of_the_newest_rows(run: Run) -> None:
+    """Columns in the order of the table, no row of the past, nothing on stderr when no row is left out."""
+    done = run("head", "demo.orders")
+    assert done.out.splitlines()[0].split() == ["order_id", "customer", "amount"]
+    assert sorted(line.split()[0] for line in done.out.splitlines()[2:]) == ["2", "3", "4"]
+    assert (done.status, done.err) == (0, "")
+
+
+def test_head_says_how_many_rows_are_left_out(run: Run) -> None:
+    """The note is on stderr, so that stdout stays JSON; the columns come as they are asked for."""
+    done = run("head", "demo.orders", "-n", "1", "--columns", "amount, order_id", "--json")
+    assert [list(row) for row in done.json] == [["amount", "order_id"]]
+    assert done.err == "1 of 3 rows; see more with -n 3\n"
+    assert run("head", "demo.orders", "-n", "0", "--json").json == []
+    assert "TS1938" in run("head", "demo.orders", "-n", "-1").err
+
+
+def test_head_of_a_past_state(run: Run, engine: Engine) -> None:
+    """A snapshot id, a tag, a staged snapshot: each has its own rows."""
+    table = engine.table("demo.orders")
+    table.tag("monthly", 1)
+    table.write(orders((9, "eve", 9.0)), WriteSpec(table=KEYED, stage="try"))
+
+    def ids(*words: str) -> list[int]:
+        return sorted(row["order_id"] for row in run("head", "demo.orders", *words, "--json").json)
+
+    assert ids() == [2, 3, 4]
+    assert ids("--snapshot", "1") == ids("--snapshot", "monthly") == [1, 2, 3]
+    assert ids("--snapshot", "@staged") == ids("--snapshot", "@staged:try") == [2, 3, 4, 9]
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("--snapshot", "99"), "TS1302"),
+        (("--snapshot", "nope"), "TS1321"),
+        (("--snapshot", "@staged"), "TS1546"),
+        (("--columns", "nope"), "TS1110"),
+    ],
+)
+def test_head_of_what_is_not_there_is_an_error(run: Run, words: tuple[str, ...], code: str) -> None:
+    """A state or a column that does not exist: a code, status 1, nothing on stdout."""
+    done = run("head", "demo.orders", *words)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith(code), done.err
+
+
+def test_head_reads_no_further_than_it_prints() -> None:
+    """The batch behind the last printed row is not asked for: its file is not opened."""
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"a": [1, 2]})
+        yield pa.record_batch({"a": [3, 4]})
+        raise AssertionError("read too far")
+
+    assert [batch.num_rows for batch in take_first(batches(), 3)] == [2, 1]
+    assert [batch.num_rows for batch in take_first(batches(), 4)] == [2, 2]
+    assert list(take_first(batches(), 0)) == []
