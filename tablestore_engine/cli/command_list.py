@@ -54,6 +54,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     },
     "maintain": {
         "compact": _ours("compact", "compact sorted runs and small files"),
+        "gc": _ours("garbage", "expire old snapshots and delete orphan files, in one step"),
         "expire": _ours("expire", "expire old snapshots, or old partitions"),
         "orphans": _ours("orphans", "find and delete orphan files"),
         "tag": _ours("tag", "create, delete and list tags"),

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from tablestore_engine.api import ExpireReport
+from tablestore_engine.api import Engine, ExpireReport
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -41,22 +42,69 @@ def _register_expire(parser: argparse.ArgumentParser) -> Run:
 def _expire(arguments: argparse.Namespace) -> int:
     if arguments.partitions:
         return _expire_partitions(arguments)
-    older_than_ms = None if arguments.older_than is None else _duration_ms(arguments.older_than)
+    older_than_ms = (
+        None if arguments.older_than is None else duration_ms("--older-than", arguments.older_than)
+    )
     with open_engine(arguments) as engine:
-        table = engine.table(arguments.table)
-        look = find_expired if arguments.dry_run else drop_expired
-        staged = look(engine.gate, engine.gate.read_book(str(table.identifier)))
-        report = None  # of a table that only had staged rows nothing is left
-        if engine.find_table(arguments.table) is not None:
-            report = table.expire(keep=arguments.keep, older_than_ms=older_than_ms, dry_run=arguments.dry_run)
+        done = expire_table(engine, arguments.table, arguments.keep, older_than_ms, is_dry=arguments.dry_run)
     if arguments.json:
-        print_json(_record(arguments, staged, report))
-        return 0
-    for one in staged:
-        write_out(one.line(is_dry=arguments.dry_run))
-    if report is not None:
-        write_out(f"{arguments.table}: {_told(report, is_dry=arguments.dry_run)}")
+        print_json(done.record())
+    else:
+        for line in done.lines():
+            write_out(line)
     return 0
+
+
+@dataclass(frozen=True)
+class ExpiredTable:
+    """What expired of one table, or would. `report` None: only staged rows were there, and they are gone."""
+
+    table: str
+    is_dry: bool
+    staged: Sequence[ExpiredStage]
+    report: ExpireReport | None
+
+    def lines(self) -> list[str]:
+        """For people."""
+        found = [one.line(is_dry=self.is_dry) for one in self.staged]
+        return (
+            found
+            if self.report is None
+            else [*found, f"{self.table}: {_told(self.report, is_dry=self.is_dry)}"]
+        )
+
+    def record(self) -> dict[str, object]:
+        """For programs."""
+        common = {
+            "table": self.table,
+            "dry_run": self.is_dry,
+            "staged": [{"table": one.item.table, "name": one.item.name} for one in self.staged],
+        }
+        report = self.report
+        if report is None:
+            return common
+        return {
+            **common,
+            "snapshots": report.snapshots,
+            "first": report.first if report.snapshots else None,
+            "last": report.end - 1 if report.snapshots else None,
+            "files": report.files,
+            "bytes": report.bytes,
+            "reason": report.reason,
+        }
+
+
+def expire_table(
+    engine: Engine, name: str, keep: int | None, older_than_ms: int | None, *, is_dry: bool
+) -> ExpiredTable:
+    """Staged snapshots past their retention, then snapshots. Raises what Table.expire raises."""
+    table = engine.table(name)
+    look = find_expired if is_dry else drop_expired
+    staged = look(engine.gate, engine.gate.read_book(str(table.identifier)))
+    report = None
+    if engine.find_table(name) is not None:
+        report = table.expire(keep=keep, older_than_ms=older_than_ms, dry_run=is_dry)
+    return ExpiredTable(name, is_dry, staged, report)
 
 
 def _expire_partitions(arguments: argparse.Namespace) -> int:
@@ -89,37 +137,16 @@ def _partition_record(arguments: argparse.Namespace, report: PartitionReport) ->
     }
 
 
-def _duration_ms(text: str) -> int:
+def duration_ms(flag: str, text: str) -> int:
     """Raises FixRequest TS1001, TS1950: options take a bare number as milliseconds, of which nobody thinks here."""
     if text.strip().isdigit():
         raise FixRequest(
             "TS1950",
-            f"--older-than {text} has no unit",
+            f"{flag} {text} has no unit",
             why="7 could be days or minutes, and what expires is gone",
             fix=f"write {text}d, {text}h or {text}min",
         )
-    return parse_duration_ms("--older-than", text)
-
-
-def _record(
-    arguments: argparse.Namespace, staged: Sequence[ExpiredStage], report: ExpireReport | None
-) -> dict[str, object]:
-    common = {
-        "table": arguments.table,
-        "dry_run": arguments.dry_run,
-        "staged": [{"table": one.item.table, "name": one.item.name} for one in staged],
-    }
-    if report is None:
-        return common
-    return {
-        **common,
-        "snapshots": report.snapshots,
-        "first": report.first if report.snapshots else None,
-        "last": report.end - 1 if report.snapshots else None,
-        "files": report.files,
-        "bytes": report.bytes,
-        "reason": report.reason,
-    }
+    return parse_duration_ms(flag, text)
 
 
 def _told(report: ExpireReport, *, is_dry: bool) -> str:

@@ -75,11 +75,11 @@ def _show(
     problems: dict[str, str],
 ) -> None:
     if arguments.json:
-        found = [_record(name, report) for name, report in reports.items()]
+        found = [orphan_record(name, report) for name, report in reports.items()]
         print_json({"tables": found, "folders": [vars(one) for one in folders], "problems": problems})
         return
     for name, report in reports.items():
-        write_out(f"{name}: {_told(report)}")
+        write_out(f"{name}: {orphan_text(report)}")
         for one in report.found if arguments.files else ():
             write_out(f"  {one.path}")
     for folder in folders:
@@ -87,7 +87,8 @@ def _show(
         write_out(f"{folder.what} {folder.path}, {to_size(folder.size_bytes)}, {gone}")
 
 
-def _record(name: str, report: OrphanReport) -> dict[str, object]:
+def orphan_record(name: str, report: OrphanReport) -> dict[str, object]:
+    """For programs."""
     return {
         "table": name,
         "deleted": report.is_deleted,
@@ -99,13 +100,13 @@ def _record(name: str, report: OrphanReport) -> dict[str, object]:
     }
 
 
-def _told(report: OrphanReport) -> str:
+def orphan_text(report: OrphanReport, flag: str = "--delete") -> str:
     """`3 orphan files, 1.2 kB, deleted: 2 data (1.1 kB), 1 manifest (0.1 kB); 4 left: younger than …`."""
     kinds = ", ".join(f"{count} {kind} ({to_size(size)})" for kind, (count, size) in report.by_kind.items())
     left = "".join(f"; {count} left: {why}" for why, count in report.left.items())
     if not report.found:
         return f"no orphan files{left}"
-    what = "deleted" if report.is_deleted else "would go (--delete)"
+    what = "deleted" if report.is_deleted else f"would be deleted ({flag})"
     return f"{len(report.found)} orphan files, {to_size(report.size_bytes)}, {what}: {kinds}{left}"
 
 
