@@ -65,6 +65,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "rollback": _ours("rollback", "go back to a snapshot and delete the later ones"),
     },
     "set up": {
+        "init": _ours("init", "create a small dbt project that builds at once"),
         "doctor": _ours("doctor", "check Java, Spark, warehouse and broker"),
         "session": _ours("session_command", "a Spark session that stays for the next command"),
         "broker": _ours("broker", "a Kafka broker for development: start, stop, status, url"),
