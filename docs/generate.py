@@ -1,6 +1,6 @@
 """Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table, the names in
 docs/python-api.md from docstrings; and the section of docs/reliability.md on the last recorded run of the chaos suite,
-from docs/chaos.json.
+from docs/chaos.json; and cli/completion.json, from the parsers of the commands.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
 INVARIANT  a page is a function of the code alone, the section of its JSON; tests/house/test_errors.py fails when one
@@ -18,10 +18,13 @@ from pathlib import Path
 from typing import Any
 
 from docs.api_examples import render_python_api
+from tablestore_engine.cli.argument_tree import describe_parser, render_tree
+from tablestore_engine.cli.main import find_registers, make_parser
 from tablestore_engine.options import OPTIONS, OptionType
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
+COMPLETION = ROOT / "tablestore_engine/cli/completion.json"
 CODE_LENGTH = len("TS0000")
 CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
 NAMES_BEGIN = "<!-- names: written by make docs -->"
@@ -242,12 +245,20 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count:,}" for name, count in counts.items()) or "none"
 
 
+def render_completion() -> str:
+    """The arguments of all commands, for the shell (cli/argument_tree.py)."""
+    return render_tree(
+        {name: describe_parser(name, make_parser(name, one)[0]) for name, one in find_registers().items()}
+    )
+
+
 def main() -> None:
-    """Write the pages."""
+    """Write the pages, and the arguments for the shell's completion."""
     (ROOT / "docs/reliability.md").write_text(render_chaos())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())
     (ROOT / "docs/python-api.md").write_text(render_api())
+    COMPLETION.write_text(render_completion(), "utf-8")
 
 
 if __name__ == "__main__":

@@ -68,6 +68,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "init": _ours("init", "create a small dbt project that builds at once"),
         "doctor": _ours("doctor", "check Java, Spark, warehouse and broker"),
         "session": _ours("session_command", "a Spark session that stays for the next command"),
+        "completion": _ours("completion", "print the completion script of a shell: bash, zsh, fish"),
         "broker": _ours("broker", "a Kafka broker for development: start, stop, status, url"),
         "s3": _ours("s3", "an S3 server for development: start, stop, status"),
         "cluster": _ours("cluster", "a Spark cluster for development: start, stop, status"),

@@ -14,13 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
-from tablestore_engine.cli.warehouse_choice import (
-    WAREHOUSE_ENV,
-    add_brokers,
-    add_place,
-    find_warehouse,
-    open_engine,
-)
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, find_warehouse, open_engine
+from tablestore_engine.cli.warehouse_folder import WAREHOUSE_ENV
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spi import absolute_address, is_object_store
 

@@ -1,7 +1,7 @@
 """Entry of the command `tablestore`: finds the command's module, runs it, prints errors for people.
 
-Steps      1 the first word picks a module from command_list.py (only that one is imported; the overview and
-             --version import none)
+Steps      1 the first word picks a module from command_list.py (only that one is imported; the overview,
+             --version and completion import none)
            2 the module adds its arguments and returns a function   3 errors print as code, why, next; exit status 1
 INVARIANT  a TablestoreError never shows a traceback unless --debug is given; anything else is a bug and does.
 Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `run-stream`).
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import os
 import platform
 import signal
 import sys
@@ -24,6 +25,7 @@ from tablestore_engine.runtime.interrupts import Terminated, interrupted_by_sigt
 
 Run = Callable[[argparse.Namespace], int]
 Register = Callable[[argparse.ArgumentParser], Run]
+COMPLETION_ENV = "_ARGCOMPLETE"  # set by the script of `tablestore completion`
 
 COMMANDS: Mapping[str, tuple[str, str]] = {
     name: (one.module, one.text) for name, one in ENTRIES.items() if one.module is not None
@@ -63,6 +65,9 @@ def _find_register(name: str, plugins: Mapping[str, EntryPoint]) -> Register | N
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status is 0, 1 for an error of ours, 2 for wrong usage, 128 + the signal's number."""
+    if COMPLETION_ENV in os.environ and argv is None:
+        complete: Callable[[], int] = importlib.import_module("tablestore_engine.cli.completion").complete
+        return complete()
     words = list(sys.argv[1:] if argv is None else argv)
     if not words or words[0] in {"-h", "--help", "help"}:
         write_out(overview({name: _package(point) for name, point in _plugins().items()}))
@@ -78,13 +83,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     return _run_command(words, register)
 
 
-def _run_command(words: Sequence[str], register: Register) -> int:
-    parser = argparse.ArgumentParser(
-        prog=f"tablestore {words[0]}",
-        description=ENTRIES[words[0]].text if words[0] in ENTRIES else None,
-    )
+def find_registers() -> Mapping[str, Register]:
+    """Of all commands of this package, those of its entry points among them; imports every one."""
+    plugins = {name: point for name, point in _plugins().items() if name in ENTRIES}
+    found = {name: _find_register(name, plugins) for name in ENTRIES}
+    return {name: register for name, register in found.items() if register is not None}
+
+
+def make_parser(name: str, register: Register) -> tuple[argparse.ArgumentParser, Run]:
+    """The parser of a command, and what runs it."""
+    text = ENTRIES[name].text if name in ENTRIES else None
+    parser = argparse.ArgumentParser(prog=f"tablestore {name}", description=text)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
-    run = register(parser)
+    return parser, register(parser)
+
+
+def _run_command(words: Sequence[str], register: Register) -> int:
+    parser, run = make_parser(words[0], register)
     arguments = parser.parse_args(words[1:])
     try:
         with interrupted_by_sigterm():

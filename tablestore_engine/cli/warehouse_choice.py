@@ -1,7 +1,6 @@
 """Where a command works: the warehouse, the table, the brokers; the same arguments on every command.
 
 INVARIANT  a warehouse is never made by looking for one.
-INVARIANT  who can write a folder above ours (/tmp) must not choose the warehouse that a command opens.
 """
 
 from __future__ import annotations
@@ -15,7 +14,8 @@ from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.cli.output import say
-from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError
+from tablestore_engine.cli.warehouse_folder import FOLDER, WAREHOUSE_ENV, find_folder, our_users, owner_of
+from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.spi import (
     BROKERS,
@@ -29,9 +29,6 @@ from tablestore_engine.spi import (
 )
 from tablestore_engine.warehouse.compared_states import STAGED, SnapshotName
 
-WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
-_FOLDER = "warehouse"
-
 
 def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") -> None:
     """NAME as `table` (needed), `any` (table, database or nothing) or None (no name), then the common options."""
@@ -44,7 +41,7 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
         "--warehouse",
         metavar="ADDRESS",
         help=f"a folder or s3://BUCKET/PREFIX (default: ${WAREHOUSE_ENV}, "
-        f"else `{_FOLDER}` here, above or one folder below)",
+        f"else `{FOLDER}` here, above or one folder below)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
 
@@ -55,24 +52,6 @@ def add_brokers(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
     text = f"settings of the Kafka client, as security.protocol=SASL_SSL, a line each (default: ${KAFKA_CONFIG_ENV})"
     parser.add_argument("--kafka-config", metavar="FILE", help=text)
-
-
-def owner_of(folder: Path) -> int:
-    """The user id that a folder belongs to."""
-    return folder.stat().st_uid
-
-
-def our_users(environ: Mapping[str, str]) -> frozenset[int]:
-    """The user of this process and, under sudo, the one who called it; none where the system has no user ids."""
-    if not hasattr(os, "getuid"):
-        return frozenset()
-    sudo = environ.get("SUDO_UID", "") if os.getuid() == 0 else ""
-    return frozenset({os.getuid(), *((int(sudo),) if sudo.isdecimal() else ())})
-
-
-def is_adoptable(owner: int, users: frozenset[int]) -> bool:
-    """Whether a folder of `owner` may be taken without being named."""
-    return not users or owner in users
 
 
 def find_warehouse(
@@ -89,7 +68,7 @@ def find_warehouse(
     named = given or environ.get(WAREHOUSE_ENV)
     if named:
         return _named_warehouse(named, here)
-    return str(_find_folder(here, our_users(environ), owner_of))
+    return str(find_folder(here, our_users(environ), owner_of))
 
 
 def _named_warehouse(named: str, here: Path) -> str:
@@ -106,58 +85,6 @@ def _named_warehouse(named: str, here: Path) -> str:
         why=f"{folder} is no folder",
         fix=f"correct --warehouse or {WAREHOUSE_ENV}",
     )
-
-
-def _find_folder(here: Path, users: frozenset[int], owner_of: Callable[[Path], int]) -> Path:
-    """The one near the current folder."""
-    if is_warehouse(here / _FOLDER):
-        return here / _FOLDER
-    for folder in here.parents:
-        if _is_open_warehouse(folder / _FOLDER):
-            _require_owner(folder / _FOLDER, users, owner_of)
-            return folder / _FOLDER
-    below = sorted(path for path in here.glob(f"*/{_FOLDER}") if _is_open_warehouse(path))
-    if len(below) == 1:
-        return below[0]
-    found = ", ".join(str(path.relative_to(here)) for path in below)
-    raise FixRequest(
-        "TS1921",
-        "it is not clear which warehouse is meant",
-        why=f"there are {found}"
-        if below
-        else f"there is no folder `{_FOLDER}` in {here}, above it or one below",
-        fix=f"name it: --warehouse ADDRESS, or set {WAREHOUSE_ENV}",
-    )
-
-
-def _require_owner(folder: Path, users: frozenset[int], owner_of: Callable[[Path], int]) -> None:
-    """Of the warehouse, and of the folder that it lies in."""
-    for one in (folder, folder.parent):
-        owner = owner_of(one)
-        if not is_adoptable(owner, users):
-            raise FixRequest(
-                "TS1930",
-                f"the warehouse {folder} is not taken by itself",
-                why=f"it was found above the current folder, and {one} belongs to user {owner}, not to you",
-                fix=f"when you trust it, name it: --warehouse {folder}, or set {WAREHOUSE_ENV}",
-            )
-
-
-def is_warehouse(folder: Path) -> bool:
-    """A folder with databases in it, or an empty one. Raises StorageError TS1263 for one that is closed to us."""
-    with explained(str(folder)):
-        if not folder.is_dir():
-            return False
-        names = [path.name for path in folder.iterdir() if not path.name.startswith(".")]
-    return not names or any(name.endswith(".db") for name in names)
-
-
-def _is_open_warehouse(folder: Path) -> bool:
-    """The same of a folder that nobody named: one that is closed to us is somebody else's business."""
-    try:
-        return is_warehouse(folder)
-    except StorageError:
-        return False
 
 
 @contextmanager

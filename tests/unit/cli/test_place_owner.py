@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.cli.sql import REGISTER
-from tablestore_engine.cli.warehouse_choice import find_warehouse, is_adoptable, open_engine, our_users
+from tablestore_engine.cli.warehouse_choice import find_warehouse, open_engine
+from tablestore_engine.cli.warehouse_folder import is_adoptable, our_users
 from tablestore_engine.errors import FixRequest
 
 
