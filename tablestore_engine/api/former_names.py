@@ -71,8 +71,8 @@ _MOVED_TO_SPI: dict[str, tuple[str, ...]] = {
         "PUBLISHED",
         "Publication",
         "REFUSED",
-        "stage_properties",
     ),
+    "tablestore_engine.warehouse.gate.stored_gates": ("stage_properties",),
     "tablestore_engine.warehouse.relations.relation_list": ("DAMAGED", "RelationInfo", "describe_damage"),
 }
 # former name -> (its name in tablestore_engine.spi, the module that defines it, its name there)

@@ -48,21 +48,21 @@ class NoValues:
 
 
 @dataclass(frozen=True)
-class AllOf:
+class AllEmpty:
     """Every part holds."""
 
     parts: tuple[EmptyIf, ...]
 
 
 @dataclass(frozen=True)
-class AnyOf:
+class AnyEmpty:
     """A part holds; never without parts."""
 
     parts: tuple[EmptyIf, ...]
 
 
-EmptyIf = NoValues | AllOf | AnyOf
-_NEVER = AnyOf(())
+EmptyIf = NoValues | AllEmpty | AnyEmpty
+_NEVER = AnyEmpty(())
 
 
 def find_empty_condition(root: PlanNode, tables: Mapping[int, TableColumns]) -> EmptyIf | None:
@@ -76,9 +76,9 @@ def holds(condition: EmptyIf, has_no_values: Callable[[NoValues], bool]) -> bool
     match condition:
         case NoValues():
             return has_no_values(condition)
-        case AllOf(parts):
+        case AllEmpty(parts):
             return all(holds(part, has_no_values) for part in parts)
-        case AnyOf(parts):
+        case AnyEmpty(parts):
             return any(holds(part, has_no_values) for part in parts)
 
 
@@ -227,8 +227,8 @@ def _bound(part: Expression) -> tuple[str, Expression, str] | None:
 
 def _all(parts: Iterable[EmptyIf]) -> EmptyIf:
     found = tuple(parts)
-    return _NEVER if _NEVER in found else AllOf(found)
+    return _NEVER if _NEVER in found else AllEmpty(found)
 
 
 def _any(parts: Iterable[EmptyIf]) -> EmptyIf:
-    return AnyOf(tuple(one for one in parts if one != _NEVER))
+    return AnyEmpty(tuple(one for one in parts if one != _NEVER))
