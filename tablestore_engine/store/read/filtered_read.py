@@ -36,6 +36,7 @@ from tablestore_engine.store.read.text_condition import PredicateCondition
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
 Condition = tuple[str, str, object]
+_ROWS_MIN = 16_384  # a limit reads no fewer at once: hidden rows may come first
 _OPERATORS: dict[str, Operator] = {
     "=": "=", "==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
 }  # fmt: skip
@@ -90,7 +91,7 @@ def read_some(
             return
         step = step_rows([file])
         if wanted is None and left is not None:
-            step = min(step, left)
+            step = min(step, max(left, _ROWS_MIN))
         for rows in reader.read_visible_blocks(file, needed, rows_max=step, parallel=True):
             found = rows.select(target.names) if wanted is None else _picked(rows, wanted, target)
             found = found.slice(0, left)

@@ -205,6 +205,7 @@ def comparable_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArr
 _KERNELS: Mapping[Operator, Callable[..., pa.ChunkedArray]] = {
     "=": pc.equal, "!=": pc.not_equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
 }  # fmt: skip
+_LISTED = (*INTEGER_ROOTS, "VARCHAR", "DATE", *TIMESTAMP_ROOTS)  # equal where they hash alike: -0.0 does not
 _ABOVE: tuple[Operator, ...] = (">", ">=")
 
 
@@ -228,6 +229,10 @@ def matching(wanted: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
         case Missing(column, negated):
             found = rows.column(column).is_valid() if negated else rows.column(column).is_null()
             return np.asarray(found)
+        case OneOf(column, values) if len(values) > 1 and types[column].root in _LISTED:
+            stored = comparable_column(rows.column(column), types[column])
+            stored = stored.cast(pa.int64()) if pa.types.is_integer(stored.type) else stored
+            return _true(pc.is_in(stored, pa.array(list(values), stored.type)))
         case OneOf(column, values):
             each = tuple(Compare(column, "=", value) for value in values)
             return matching(Or(each), rows, types)
