@@ -67,6 +67,8 @@ def create_table(
     """Create it, or do with the table that is there what `if_exists` says. Raises FixRequest TS1580, TS1415."""
     if if_exists not in get_args(IfExists):
         raise _refused(identifier, f"if_exists is {if_exists!r}", "use 'fail', 'keep' or 'replace'")
+    if not rows.column_names:
+        raise _refused(identifier, "the schema has no columns", "name the columns")
     store = None if if_exists == "fail" else warehouse.stores.find(identifier)
     if store is None:
         warehouse.catalog.create_database(identifier.database)

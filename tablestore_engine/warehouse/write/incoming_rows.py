@@ -109,6 +109,8 @@ def to_arrow(rows: object) -> pa.Table:
         return pa.Table.from_batches([rows])
     if isinstance(rows, pl.DataFrame):
         return rows.to_arrow()
+    if isinstance(rows, pl.LazyFrame):
+        return rows.collect().to_arrow()
     if isinstance(rows, list):
         return _read(
             _from_dicts, rows, "the list of dicts", "give each row the same keys, and a key one type"

@@ -25,6 +25,7 @@ _KINDS: dict[str, Callable[[], object]] = {
     "reader": _ARROW.to_reader,
     "pandas": lambda: pd.DataFrame(ROWS).astype({"n": "Int32"}),
     "polars": lambda: pl.DataFrame(ROWS, schema_overrides={"n": pl.Int32}),
+    "lazy polars": lambda: pl.DataFrame(ROWS, schema_overrides={"n": pl.Int32}).lazy(),
     "dicts": lambda: ROWS,
     "capsule": lambda: _Capsule(),  # noqa: PLW0108 - it is defined below
     "duckdb": lambda: duckdb.from_arrow(_ARROW),
@@ -194,6 +195,14 @@ def test_create_table_existing_name_is_refused_kept_or_replaced(engine: Engine, 
     replaced = engine.create_table(names, schema, primary_key=key, partition_by="part", if_exists="replace")
     assert (replaced.scan().to_arrow().num_rows, replaced.scan().schema.names) == (0, schema.names)
     assert replaced.scan(snapshot=1).to_arrow().num_rows == 2
+
+
+@pytest.mark.parametrize("schema", [[], pa.schema([]), pa.table({})])
+def test_create_table_without_columns_is_refused(engine: Engine, schema: object) -> None:
+    """TS1580, and no table is there."""
+    with pytest.raises(FixRequest, match="TS1580"):
+        engine.create_table("demo.t", schema)
+    assert engine.find_table("demo.t") is None
 
 
 def test_create_table_takes_not_null_and_options_of_python(engine: Engine) -> None:
