@@ -152,7 +152,11 @@ class Engine(EngineNames):
             return self._warehouse.resolver.query(text, to_overrides(versions))
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
-        """Run one statement completely; `reads` is told what it read. Raises TS15xx for what is not understood."""
+        """Run one statement completely; `reads` notes what it read. Raises TS15xx for what is not understood.
+
+        >>> engine.sql("select region, sum(amount) from demo.orders group by 1 order by 1").rows  # doctest: +SPARK
+        (('eu', 40.0), ('us', 20.0))
+        """
         statement = parse(text)
         with self._warehouse.running(
             needs_spark=self._warehouse.session.is_started or needs_session(statement)

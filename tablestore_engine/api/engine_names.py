@@ -51,7 +51,11 @@ class EngineNames:
         return None if store is None else Table(self._warehouse, identifier, store)
 
     def table(self, name: str) -> Table:
-        """A handle. Raises NotFound TS1414."""
+        """A handle of an existing table. Raises NotFound TS1414.
+
+        >>> engine.table("demo.orders")
+        Table('demo.orders')
+        """
         identifier = Identifier.parse(name)
         return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
 
@@ -91,7 +95,12 @@ class EngineNames:
         return self.table(name)
 
     def drop_table(self, name: str) -> None:
-        """With its history, and with its log when the engine made it."""
+        """Drop a table with its history, and with its log when the engine made it.
+
+        >>> engine.drop_table("demo.orders")
+        >>> engine.find_table("demo.orders") is None
+        True
+        """
         self._warehouse.relations.drop_table(Identifier.parse(name))
 
     def clone(self, name: str, new: str) -> None:

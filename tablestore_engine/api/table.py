@@ -117,7 +117,12 @@ class Table(TableWrites):
         return self.store.positions(find_snapshot(self.store, version))
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
-        """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id."""
+        """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id.
+
+        >>> report = orders.delete("id = 2")
+        >>> orders.changes(since=1).select(["id", "_row_kind"]).to_pylist()
+        [{'id': 2, '_row_kind': '-D'}]
+        """
         return read_changes_table(self.store, since, until)
 
     def change_batches(
@@ -320,7 +325,12 @@ class Table(TableWrites):
         return self.warehouse.orphans.of_table(self.identifier, grace_ms=older_than_ms, delete=delete)
 
     def tag(self, name: str, snapshot_id: int | None = None) -> None:
-        """Name a snapshot, by default the newest."""
+        """Name a snapshot, by default the newest. Expiry keeps it as long as it has a name.
+
+        >>> orders.tag("month_end")
+        >>> orders.scan(tag="month_end")
+        Scan('demo.orders', snapshot=1)
+        """
         self.store.tags.create(name, snapshot_id)
 
     def delete_tag(self, name: str) -> None:
@@ -342,6 +352,10 @@ class Table(TableWrites):
 
         Columns are today's. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when somebody committed rows
         meanwhile, PublishPending TS1070.
+
+        >>> report = orders.delete("region = 'eu'")
+        >>> orders.restore(snapshot=1).inserted
+        2
         """
         return self.warehouse.restore(
             self.identifier, TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms)
