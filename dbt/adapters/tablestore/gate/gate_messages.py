@@ -75,14 +75,14 @@ def abstention(item: Staged, outcome: Outcome) -> str:
     )
 
 
-def summary(held: Collection[Staged], untils: Collection[int | None]) -> str:
+def summary(held: Collection[Staged], ends: Collection[int | None]) -> str:
     """One line for all; a table that readers see already does not wait, only its log does.
 
-    `untils`: when their retention ends.
+    `ends`: when their retention ends.
     """
     waiting = sorted(item.table for item in held if not item.is_out)
     pending = sorted(item.table for item in held if item.is_out)
-    first = min((until for until in untils if until is not None), default=None)
+    first = min((until for until in ends if until is not None), default=None)
     said = []
     if waiting:
         names = ", ".join(waiting)

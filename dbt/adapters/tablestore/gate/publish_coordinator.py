@@ -342,8 +342,8 @@ class PublishCoordinator:
                     if not item.is_out:
                         self._shared.hold(item.table, reason)
                     lines.append(held_line(item, reason))
-                untils = [kept_until_ms(item, action.book) for item in action.items]
-                lines.append(summary(action.items, untils))
+                ends = [kept_until_ms(item, action.book) for item in action.items]
+                lines.append(summary(action.items, ends))
         return tuple(lines)
 
     def _load(self, databases: Iterable[str], *, drops_old: bool = True) -> None:
