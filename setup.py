@@ -109,6 +109,7 @@ setup(
         "polars>=1.20",
         "packaging>=23",
         "argcomplete>=3.6,<4",
+        "tqdm>=4.67,<5",
     ],
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],

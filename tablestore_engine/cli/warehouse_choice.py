@@ -9,11 +9,13 @@ import argparse
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.cli.output import say
+from tablestore_engine.cli.terminal_progress import command_progress
 from tablestore_engine.cli.warehouse_folder import FOLDER, WAREHOUSE_ENV, find_folder, our_users, owner_of
 from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.storage_errors import explained
@@ -21,6 +23,7 @@ from tablestore_engine.spi import (
     BROKERS,
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
+    SYSTEM,
     absolute_address,
     fetch_s3_jars,
     is_object_store,
@@ -99,6 +102,7 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
         spark=SparkSettings(master or SparkSettings.master, conf, more_jars=jars),
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
+        runtime=replace(SYSTEM, progress=command_progress(as_json=getattr(arguments, "json", False))),
         say=say,
     )
     try:

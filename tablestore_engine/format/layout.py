@@ -41,6 +41,12 @@ class TableLayout:
     branch: str = MAIN_BRANCH
 
     @property
+    def name(self) -> str:
+        """`demo.orders`, for people: the last two folders of the location."""
+        database, _, table = self.location.rpartition("/")
+        return f"{database.rpartition('/')[2].removesuffix('.db')}.{table}"
+
+    @property
     def root(self) -> str:
         """Directory of this branch's metadata: the table directory for main."""
         return self.location if self.branch == MAIN_BRANCH else self.branch_dir(self.branch)

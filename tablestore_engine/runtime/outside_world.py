@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.runtime.ownership import USERS, Users
+from tablestore_engine.runtime.progress import NO_PROGRESS, WorkProgress
 
 CRASH_ENV = "TABLESTORE_CRASH_AT"
 
@@ -76,6 +77,7 @@ class Runtime:
     random: random.Random = field(default_factory=random.Random)
     users: Users = USERS
     on_crash_point: Callable[[str], None] = _kill_self
+    progress: WorkProgress = NO_PROGRESS
 
     def crash_point(self, name: str) -> None:
         """Mark a place where the process may die; the name must be listed in CRASH_POINTS."""

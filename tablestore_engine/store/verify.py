@@ -10,15 +10,18 @@ INVARIANT  it only reads. What it reports would make some reader return wrong ro
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 from tablestore_engine.errors import StoreAnswerUnknown, TablestoreError
+from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_input import ParquetInput, verify_parquet
@@ -41,15 +44,33 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
     if ids and ids != tuple(range(ids[0], ids[-1] + 1)):
         problems.append(f"snapshot ids have gaps: {ids}")
     seen: set[str] = set()
-    for status in reversed(context.snapshots.list_newest_first()):
-        try:
-            snapshot = context.snapshots.find_listed(status)
-        except TablestoreError as broken:
-            problems.append(f"{status.name}: {_told(broken)}")
-            continue
-        if snapshot is not None:
-            problems += verify_snapshot(context, snapshot, deep=deep, seen=seen)
+    with context.runtime.progress.begin(f"{context.layout.name}: verifying", "rows") as meter:
+        if context.runtime.progress.is_shown:
+            meter.expect(_rows_to_read(context, deep=deep))
+        for status in reversed(context.snapshots.list_newest_first()):
+            try:
+                snapshot = context.snapshots.find_listed(status)
+            except TablestoreError as broken:
+                problems.append(f"{status.name}: {_told(broken)}")
+                continue
+            if snapshot is not None:
+                problems += verify_snapshot(context, snapshot, deep=deep, seen=seen, meter=meter)
     return tuple(problems)
+
+
+def _rows_to_read(context: TableContext, *, deep: bool) -> int:
+    """Of all snapshots: each file once, and with `deep` the keys of each snapshot. What is damaged counts nothing."""
+    files: dict[str, int] = {}
+    keys = 0
+    for number in context.snapshots.list_ids():
+        with suppress(TablestoreError):
+            snapshot = context.snapshots.get(number)
+            entries = list(context.scanner.live_entries(snapshot))
+            rows = {entry.file.file_name: entry.file.row_count for entry in entries}
+            changelog = context.manifests.read_changelog_entries(snapshot)
+            files |= rows | {entry.file.file_name: entry.file.row_count for entry in changelog}
+            keys += sum(rows.values()) if deep and context.schemas.get(snapshot.schema_id).is_keyed else 0
+    return sum(files.values()) + keys
 
 
 def _schema_problems(context: TableContext) -> Iterator[str]:
@@ -62,12 +83,17 @@ def _schema_problems(context: TableContext) -> Iterator[str]:
 
 
 def verify_snapshot(
-    context: TableContext, snapshot: Snapshot, *, deep: bool = True, seen: set[str] | None = None
+    context: TableContext,
+    snapshot: Snapshot,
+    *,
+    deep: bool = True,
+    seen: set[str] | None = None,
+    meter: Meter = NO_METER,
 ) -> tuple[str, ...]:
-    """Problems of one snapshot; data files in `seen` were looked into before."""
+    """Problems of one snapshot; data files in `seen` were looked into before; `meter` counts rows that were read."""
     try:
         schema = context.schemas.get(snapshot.schema_id)
-        check = _Check(context, snapshot, schema, set() if seen is None else seen)
+        check = _Check(context, snapshot, schema, set() if seen is None else seen, meter)
         return tuple(f"snapshot {snapshot.id}: {problem}" for problem in check.run(deep=deep))
     except TablestoreError as broken:
         return (f"snapshot {snapshot.id}: {_told(broken)}",)
@@ -86,6 +112,7 @@ class _Check:
     snapshot: Snapshot
     schema: TableSchema
     seen: set[str] = field(default_factory=set)
+    meter: Meter = NO_METER
 
     def run(self, *, deep: bool) -> Iterator[str]:
         yield from self._lists()
@@ -173,6 +200,10 @@ class _Check:
         if path in self.seen:
             return
         self.seen.add(path)
+        yield from self._file_at(path, meta, deep=deep)
+        self.meter.advance(meta.row_count)
+
+    def _file_at(self, path: str, meta: DataFileMeta, *, deep: bool) -> Iterator[str]:
         if not self.context.fileio.exists(path):
             yield f"{path} is missing"
             return
@@ -226,6 +257,7 @@ class _Check:
         try:
             for file in state.files:
                 found = read_key_facts(reader, file)
+                self.meter.advance(file.meta.row_count)
                 is_sorted &= found.is_sorted
                 yield from found.problems(file)
             if is_sorted and TableTraits(self.schema).has_inbox:

@@ -135,7 +135,22 @@ class Publisher:
         deadline_ms: int,
     ) -> tuple[Session, Tally]:
         """Do it with an open session; what another try may heal is tried again, each time with a new producer."""
-        tally = Tally(progress=PublishProgress(self._log.settings.table, self._log.runtime.now_ms, self._say))
+        runtime = self._log.runtime
+        progress = PublishProgress(self._log.settings.table, runtime.now_ms, self._say, runtime.progress)
+        tally = Tally(progress=progress)
+        try:
+            return self._repeat_with(tally, work, latest_id, find_commit, deadline_ms)
+        finally:
+            progress.end()
+
+    def _repeat_with(
+        self,
+        tally: Tally,
+        work: Callable[[Session, Tally], None],
+        latest_id: int,
+        find_commit: FindCommit | None,
+        deadline_ms: int,
+    ) -> tuple[Session, Tally]:
         retry = PublisherRetry()
         while True:
             try:

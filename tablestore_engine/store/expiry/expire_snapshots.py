@@ -49,6 +49,7 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 _TIMES_AT_ONCE = 16
+_DELETED_AT_ONCE = 10_000
 _OTHERS = "another expiry or a rollback is at work"
 
 
@@ -268,8 +269,14 @@ def _move_earliest(context: TableContext, end: int) -> None:
 
 def delete_files(context: TableContext, *files: Files) -> None:
     """In this order. REQUIRES that nothing that counts needs them."""
-    for part in files:
-        context.fileio.delete_many([file.path for file in part.values()])
+    with context.runtime.progress.begin(f"{context.layout.name}: deleting files", "files") as meter:
+        meter.expect(sum(map(len, files)))
+        for part in files:
+            paths = [file.path for file in part.values()]
+            for first in range(0, len(paths), _DELETED_AT_ONCE):
+                some = paths[first : first + _DELETED_AT_ONCE]
+                context.fileio.delete_many(some)
+                meter.advance(len(some))
 
 
 def _remove_floors(context: TableContext, end: int) -> None:

@@ -29,6 +29,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
 from tablestore_engine.store.files.file_read import FileReader
@@ -54,12 +55,16 @@ class RunRows:
 
 @dataclass(frozen=True)
 class DataFiles:
-    """Writes files of the schema of `traits`; `reader` gives rows of stored files the same columns."""
+    """Writes files of the schema of `traits`; `reader` gives rows of stored files the same columns.
+
+    `meter` counts rows that are written into data files.
+    """
 
     fileio: FileIO
     layout: TableLayout
     traits: TableTraits
     runtime: Runtime
+    meter: Meter = NO_METER
 
     @property
     def schema(self) -> TableSchema:
@@ -116,7 +121,7 @@ class DataFiles:
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )
-        return RollingWriter(self.fileio, lambda: self._new_file(state, "data"), shape)
+        return RollingWriter(self.fileio, lambda: self._new_file(state, "data"), shape, self.meter)
 
     def write_append(
         self, state: BucketState, rows: pa.Table, first_sequence: int
@@ -137,7 +142,8 @@ class DataFiles:
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )
-        return RollingWriter(self.fileio, lambda: self._new_file(state, prefix), shape)
+        meter = self.meter if prefix == "data" else NO_METER
+        return RollingWriter(self.fileio, lambda: self._new_file(state, prefix), shape, meter)
 
     def _keyed_rows(self, run: RunRows) -> pa.Table:
         """Key columns, number, kind, then the table's columns."""

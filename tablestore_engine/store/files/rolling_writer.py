@@ -20,6 +20,7 @@ import pyarrow as pa
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.parquet_output import ParquetOutput
 
 GROUP_BYTES_MAX = 512 << 20  # 32-bit offsets of other readers end at 2 GiB
@@ -53,9 +54,16 @@ class Shape(Generic[P]):
 
 
 class RollingWriter(Generic[P]):
-    """`new_path` gives name and path of the next file. Raises StorageError."""
+    """`new_path` gives name and path of the next file; `meter` counts rows. Raises StorageError."""
 
-    def __init__(self, fileio: FileIO, new_path: Callable[[], tuple[str, str]], shape: Shape[P]) -> None:
+    def __init__(
+        self,
+        fileio: FileIO,
+        new_path: Callable[[], tuple[str, str]],
+        shape: Shape[P],
+        meter: Meter = NO_METER,
+    ) -> None:
+        self._meter = meter
         self._fileio = fileio
         self._new_path = new_path
         self._shape = shape
@@ -92,6 +100,7 @@ class RollingWriter(Generic[P]):
             both = [rows] if self._waiting is None else [self._waiting, rows]
             self._waiting = pa.concat_tables(both)
             self._write(is_last=False)
+            self._meter.advance(rows.num_rows)
 
     def finish(self) -> None:
         """Complete the last file; the end of the block does it too, for a writer that is not finished yet."""

@@ -191,9 +191,17 @@ class _Cleaning:
 
     def _delete_files(self, files: Iterable[TableFile]) -> list[TableFile]:
         ordered = sorted(files, key=lambda one: (KINDS.index(one.kind), one.path))
-        for _, group in itertools.groupby(ordered, key=lambda one: one.path.rpartition("/")[0]):
-            self.context.guard.check()
-            self.context.fileio.delete_many([one.path for one in group])
+        if not ordered:
+            return []
+        with self.context.runtime.progress.begin(
+            f"{self.context.layout.name}: deleting files", "files"
+        ) as meter:
+            meter.expect(len(ordered))
+            for _, group in itertools.groupby(ordered, key=lambda one: one.path.rpartition("/")[0]):
+                paths = [one.path for one in group]
+                self.context.guard.check()
+                self.context.fileio.delete_many(paths)
+                meter.advance(len(paths))
         return ordered
 
     def _delete_folders(self, folders: Iterable[TableFile]) -> list[TableFile]:

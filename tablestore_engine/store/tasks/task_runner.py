@@ -21,6 +21,7 @@ from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.data_files import DataFiles
 from tablestore_engine.store.merge.compact_runs import compact_runs
@@ -45,7 +46,7 @@ from tablestore_engine.store.tasks.bucket_task import (
     Upsert,
 )
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, changelog_rows
-from tablestore_engine.store.tasks.task_size import is_tiny
+from tablestore_engine.store.tasks.task_size import is_rewrite, is_tiny, rewritten_rows
 
 THREADS_MAX = 4
 
@@ -53,13 +54,14 @@ THREADS_MAX = 4
 @dataclass(frozen=True)
 class FileAccess:
     """`key_cache` None: a process that sees each file once remembers nothing. `early`: who gets changelog rows before
-    the commit; None: nobody.
+    the commit; None: nobody. `meter` counts the rows of rewriting tasks (task_size.rewritten_rows).
     """
 
     fileio: FileIO
     runtime: Runtime
     key_cache: KeyCache | None = None
     early: TaskReceiver | None = None
+    meter: Meter = NO_METER
 
 
 RunTasks = Callable[[Sequence[BucketTask], FileAccess], list[BucketChange]]
@@ -107,6 +109,15 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
 
     When the disk refuses one of them (StorageError), the files of the others are deleted: nobody will name them.
     """
+    rows = rewritten_rows(tasks)
+    if not rows:
+        return _run_all(tasks, access)
+    with access.runtime.progress.begin(f"{tasks[0].table.layout.name}: rewriting rows", "rows") as meter:
+        meter.expect(rows)
+        return _run_all(tasks, replace(access, meter=meter))
+
+
+def _run_all(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
     done: list[tuple[BucketTask, BucketChange]] = []
 
     def run(task: BucketTask) -> BucketChange:
@@ -127,7 +138,8 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
 
 
 def _files(task: BucketTask, access: FileAccess) -> DataFiles:
-    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime)
+    meter = access.meter if is_rewrite(task) else NO_METER
+    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime, meter)
 
 
 def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:

@@ -47,6 +47,29 @@ def input_bytes(task: BucketTask) -> int:
             return 0
 
 
+def is_rewrite(task: BucketTask) -> bool:
+    """Whether it writes the visible rows of some files again, so that the number of its rows is known before."""
+    return isinstance(task, CompactRuns | CompactSmallFiles | Rescale)
+
+
+def rewritten_rows(tasks: Iterable[BucketTask]) -> int:
+    """Rows that the tasks of is_rewrite write together; files that several of them read (rescale) count once."""
+    found: dict[str, int] = {}
+    for task in tasks:
+        match task:
+            case CompactRuns(state=state, unit=unit):
+                names = unit.file_names.difference(unit.dropped)
+                files = [file for file in state.files if file.meta.file_name in names]
+            case CompactSmallFiles(state=state, file_names=small):
+                files = [file for file in state.files if file.meta.file_name in small]
+            case Rescale(files=sources):
+                files = list(sources)
+            case _:
+                continue
+        found |= {file.path: file.visible_rows for file in files}
+    return sum(found.values())
+
+
 def carried_bytes(task: BucketTask) -> int:
     """In memory, as Arrow; 0 for tasks that only read what is stored."""
     match task:

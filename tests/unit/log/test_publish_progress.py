@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, progress_line
+from tablestore_engine.runtime.progress import SILENT, Meter
 
 
 @dataclass
@@ -68,3 +69,71 @@ def test_every_figure_gives_a_line(done: int, total: int | None, elapsed_ms: int
     if total is not None:
         assert f" of {max(total, done):,} rows" in line
         assert "-" not in line
+
+
+@dataclass
+class Bar(Meter):
+    """What a meter was given."""
+
+    label: str
+    figures: list[int] = field(default_factory=list)
+    is_over: bool = False
+
+    def expect(self, amount: int) -> None:
+        """As a negative figure."""
+        self.figures.append(-amount)
+
+    def advance(self, amount: int) -> None:
+        """As a figure."""
+        self.figures.append(amount)
+
+    def __exit__(self, *_: object) -> None:
+        self.is_over = True
+
+
+@dataclass
+class Shown:
+    """Progress with meters in the place of lines."""
+
+    is_shown: bool = True
+    wants_lines: bool = False
+    bars: list[Bar] = field(default_factory=list)
+
+    def begin(self, label: str, unit: str) -> Meter:
+        """Remembers it."""
+        assert unit == "rows"
+        self.bars.append(Bar(label))
+        return self.bars[-1]
+
+
+def test_a_meter_takes_the_place_of_lines() -> None:
+    """After 2 s, with all rows of the snapshot and those that were sent before; one for each snapshot, and no line."""
+    clock, shown = Clock(), Shown()
+    progress = PublishProgress("d.t", clock.now_ms, clock.lines.append, shown)
+    progress.begin(7, 9, clock.count)
+    progress.sent(100)
+    assert (shown.bars, clock.asked) == ([], 0)
+    clock.now += 2000
+    progress.sent(200)
+    progress.sent(700)
+    progress.begin(8, 9, clock.count)
+    assert [(bar.label, bar.figures, bar.is_over) for bar in shown.bars] == [
+        ("d.t: publishing snapshot 7 of 9", [-1000, 300, 700], True)
+    ]
+    clock.now += 60_000
+    progress.sent(1)
+    progress.end()
+    assert [bar.is_over for bar in shown.bars] == [True, True]
+    assert clock.lines == []
+
+
+def test_a_command_in_a_pipe_says_nothing() -> None:
+    """Neither lines nor meters, and nobody counts rows."""
+    clock = Clock()
+    progress = PublishProgress("d.t", clock.now_ms, clock.lines.append, SILENT)
+    progress.begin(1, 1, clock.count)
+    for _ in range(20):
+        clock.now += 5_000
+        progress.sent(50)
+    progress.end()
+    assert (clock.lines, clock.asked) == ([], 0)
