@@ -68,6 +68,7 @@ class World:
     def __init__(self, folder: Path, seed: int) -> None:
         self.chance = random.Random(seed)
         chance, self.rows = self.chance, dict[tuple[object, object], Row]()
+        self._made = 0
         self.is_keyed = chance.random() < 0.7
         is_parted = chance.random() < 0.4
         self.nulls = chance.choice([0.0, 0.2, 0.9])
@@ -112,9 +113,8 @@ class World:
         return (row["id"], row["part"] if is_parted else None)
 
     def _row(self) -> Row:
-        number = (
-            self.chance.randint(0, 40) if self.is_keyed else len(self.rows) * 100 + self.chance.randint(0, 99)
-        )
+        self._made += 1
+        number = self.chance.randint(0, 40) if self.is_keyed else self._made
         row: Row = {"id": number}
         for name, values in VALUES.items():
             is_null = name != "part" and self.chance.random() < self.nulls
