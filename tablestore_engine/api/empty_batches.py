@@ -59,7 +59,7 @@ class EmptyBatches:
     def is_empty(
         self, query: EmptyQuery, start: str, end: str, *, versions: Mapping[str, TableVersion], reads: ReadLog
     ) -> bool:
-        """Whether the batch has no rows now; `reads` is told which tables that was seen of."""
+        """Whether the batch has no rows now; the tables that this depends on are added to `reads`."""
         with self._running(False):
             found = self._look_up(query, to_overrides(versions, reads))
             if found is None:

@@ -20,7 +20,7 @@ from tablestore_engine.warehouse.write.write_spec import TableSpec
 
 
 class EngineNames:
-    """Each call looks at the warehouse anew; none starts a JVM."""
+    """Each call lists the warehouse again; none starts a JVM."""
 
     _warehouse: Warehouse
 
@@ -37,7 +37,7 @@ class EngineNames:
         self._warehouse.relations.drop_database(name, cascade=cascade)
 
     def relations(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
-        """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
+        """Tables and views; tables that only have a staged snapshot are left out."""
         return self._warehouse.relations.list_all(database, with_unpublished=with_unpublished)
 
     def find_relation(self, name: str) -> RelationInfo | None:

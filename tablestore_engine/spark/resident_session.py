@@ -223,7 +223,7 @@ def _connect(holder: HolderState) -> SparkSession:
 
 
 def leave_work_behind() -> None:
-    """A call into the JVM was cut off: what it does there goes on, and the next command must not meet it."""
+    """A call into the JVM was interrupted: its work may still run there, so the next command replaces the JVM."""
     _ABANDONED.set()
 
 

@@ -1,7 +1,7 @@
 """Where the values of one DATE or TIMESTAMP column lie, file by file: whether an interval can have any.
 
 Steps      statistics of the manifest → for a file whose statistics do not exclude the interval, its column is read
-           once and kept as disjoint intervals; whoever asks next is answered from memory
+           once and kept in memory as disjoint intervals, for later questions
 INVARIANT  False only when no visible row has a value in the interval: a file that is too large to be read, and one
            without statistics, may have any.
 WHY        one small file often spans the whole time of a table, which its statistics alone cannot tell from a file that

@@ -43,7 +43,7 @@ class Bound:
     nodes: frozenset[str]
 
     def change(self, state: GateState) -> GateStep:
-        """Once. A retry goes on with the gate of the run that it continues; one node alone needs none."""
+        """Once. A retry uses the gate of the run that it continues; one node alone needs none."""
         if state.run_gate is not None:
             return GateStep(state)
         adopted = sorted(

@@ -45,7 +45,7 @@ class BatchQueries:
     def columns(
         self, node: str, batch: BatchInterval | None, sql: str, reads: ReadLog, ask: AskColumns
     ) -> Columns:
-        """Of the node's query; `ask`: Spark. `reads` is told what the query reads."""
+        """Of the node's query; `ask`: Spark. What the query reads is added to `reads`."""
         general = None if batch is None else self._general(node, batch, sql)
         if batch is None or general is None:
             return ask(sql, reads)
