@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import pickle
 import pty
@@ -21,6 +20,7 @@ import pytest
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli import terminal_progress
 from tablestore_engine.cli.terminal_progress import TerminalProgress
+from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.progress import NO_PROGRESS, Meter
 
@@ -217,7 +217,7 @@ def test_a_meter_ends_with_an_error(warehouse: Path, engine: Engine) -> None:
     for path in (warehouse / "demo.db/now").glob("bucket-*/data-*.parquet"):
         path.write_bytes(b"broken")
     with Engine(str(warehouse), runtime=replace(SYSTEM, progress=counting)) as watched:
-        with contextlib.suppress(Exception):
+        with pytest.raises(TablestoreError):
             watched.table("demo.now").compact(full=True)
         assert watched.table("demo.now").verify()
     assert counting.meters
