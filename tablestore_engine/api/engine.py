@@ -47,6 +47,7 @@ from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
+from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
 from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -146,6 +147,10 @@ class Engine(EngineNames):
         make_active(session)
         return session
 
+    def start_spark_ahead(self) -> None:
+        """For a program that will need Spark soon: its start begins, and the program goes on with other work."""
+        self._warehouse.session.start_ahead()
+
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
         with self._warehouse.running(needs_spark=True):
@@ -157,12 +162,15 @@ class Engine(EngineNames):
         >>> engine.sql("select region, sum(amount) from demo.orders group by 1 order by 1").rows  # doctest: +SPARK
         (('eu', 40.0), ('us', 20.0))
         """
-        statement = parse(text)
+        statement, overrides = parse(text), to_overrides(versions, reads)
+        counted = answer_without_spark(self._warehouse, text, overrides)
+        if counted is not None:
+            return SqlResult(counted.columns, counted.rows)
         with self._warehouse.running(
             needs_spark=self._warehouse.session.is_started or needs_session(statement)
         ):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
-            done = runner.run(statement, to_overrides(versions, reads))
+            done = runner.run(statement, overrides)
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report, done.notice)
 
     def query_columns(

@@ -1,5 +1,7 @@
 """dbt adapter `tablestore`: dbt on Spark with atomic Paimon snapshots and an exactly-once Kafka changelog."""
 
+import dbt.adapters.tablestore.garbage_collection  # isort: skip  # noqa: F401 - before the many objects of the others
+
 from dbt.adapters.base.plugin import AdapterPlugin
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials

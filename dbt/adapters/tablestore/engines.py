@@ -6,15 +6,17 @@ WHY        an engine owns the Spark session; a JVM holds one, and starting it is
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 
 from dbt.adapters.tablestore.credentials import EngineSettings
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.api import Engine, SparkSettings, TablestoreError
 from tablestore_engine.spi import OrderedLock, Rank, fetch_s3_jars
 
 logger = TerminalMessages("Tablestore")
 _ENGINES: dict[EngineSettings, Engine] = {}
+_QUERYING = frozenset({"build", "run", "show", "snapshot"})
 _LOCK = OrderedLock("engines", Rank.ENGINES)
 
 
@@ -46,3 +48,10 @@ def get_engine(warehouse: EngineSettings) -> Engine:
             )
             _ENGINES[warehouse] = engine
         return engine
+
+
+def start_spark_ahead(warehouse: EngineSettings, command: str | None) -> None:
+    """While dbt reads the project; only for commands that run queries of nodes, `dbt test` often needs no Spark."""
+    if command in _QUERYING:
+        with suppress(TablestoreError):  # the first connection says it
+            get_engine(warehouse).start_spark_ahead()

@@ -1,0 +1,66 @@
+"""What the adapter does for the process of a dbt command, and for no other program."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from dbt.adapters.tablestore import engines
+from dbt.adapters.tablestore.credentials import EngineSettings
+from dbt.adapters.tablestore.engines import start_spark_ahead
+from dbt.adapters.tablestore.garbage_collection import is_dbt_command
+from tablestore_engine.api import Engine
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["/opt/venv/bin/dbt", "run"], True),
+        (["dbt"], True),
+        (["/venv/lib/python3.11/site-packages/dbt/cli/main.py", "run"], True),
+        (["/venv/bin/tablestore", "run-stream"], False),
+        (["/venv/bin/airflow"], False),
+        (["-c"], False),
+        ([], False),
+    ],
+)
+def test_the_program_is_dbt(arguments: list[str], expected: bool) -> None:
+    """By the name of the program, whatever its arguments are."""
+    assert is_dbt_command(arguments) is expected
+
+
+@pytest.mark.parametrize("program", ["dbt", "airflow"])
+def test_only_dbt_collects_less(program: str) -> None:
+    """A program that runs dbt inside itself keeps Python's settings."""
+    code = (
+        f"import sys, gc; before = gc.get_threshold(); sys.argv = ['/bin/{program}', 'run'];"
+        " import dbt.adapters.tablestore; print(gc.get_threshold() == before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(program != "dbt")]
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        ("run", 1),
+        ("build", 1),
+        ("show", 1),
+        ("snapshot", 1),
+        ("test", 0),
+        ("parse", 0),
+        ("docs", 0),
+        (None, 0),
+    ],
+)
+def test_commands_that_run_queries_start_spark_ahead(
+    command: str | None, expected: int, monkeypatch: pytest.MonkeyPatch, tmp_path: object
+) -> None:
+    """`dbt test` and what reads no rows wait until something needs Spark."""
+    started: list[Engine] = []
+    monkeypatch.setattr(Engine, "start_spark_ahead", lambda engine: started.append(engine))
+    monkeypatch.setattr(engines, "_ENGINES", {})
+    start_spark_ahead(EngineSettings(str(tmp_path), "local[1]", (), ()), command)
+    assert len(started) == expected
