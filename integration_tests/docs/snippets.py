@@ -22,7 +22,7 @@ class Snippet:
     @property
     def file_name(self) -> str | None:
         """`models/orders.sql` when the first line is a comment with a path."""
-        first = self.text.partition("\n")[0].lstrip("-# ")
+        first = self.text.partition("\n")[0].lstrip("-#/ ")
         return first if re.fullmatch(r"[\w/]+\.\w+", first) else None
 
 

@@ -38,6 +38,8 @@ LONG_PAGES = {
     ),
 }
 RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
+# always whole files; they run in test_consumers.py
+FILE_LANGUAGES = {"java"}
 
 
 @pytest.fixture(scope="session")
@@ -143,8 +145,10 @@ def test_every_block_is_known(page: Path) -> None:
     """No block escapes by its language: each is one that the test above runs or puts into the project, or settings of
     a profile, which the adapter accepts.
     """
-    unknown = {snippet.language for snippet in read_snippets(page)} - RUN_LANGUAGES
+    unknown = {one.language for one in read_snippets(page)} - RUN_LANGUAGES - FILE_LANGUAGES
     assert not unknown
+    parts = [one for one in read_snippets(page) if one.language in FILE_LANGUAGES and one.file_name is None]
+    assert not parts
     for one in read_snippets(page):
         if one.language == "yaml" and one.file_name is None:
             given = profile_output(one)

@@ -1,0 +1,211 @@
+"""The consumers of docs/kafka-envelope.md keep a correct copy, and one that breaks a rule of the page does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import ExitStack
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from confluent_kafka import OFFSET_END, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from integration_tests.docs.order_log import KILLS, NAME, OrderLog, Rows
+from integration_tests.docs.page_consumers import (
+    PAGE,
+    Change,
+    JavaConsumer,
+    PythonConsumer,
+    program,
+)
+from integration_tests.docs.snippets import read_snippets
+from tablestore_engine.api import TableSpec, WriteSpec
+from tablestore_engine.devservers.kafka_broker import BrokerInfo
+
+CONSUMERS = [PythonConsumer, JavaConsumer]
+FILES = {"orders_copy.py", "OrdersCopy.java", "orders_upsert.sql", "orders_all.sql", "orders_start.py"}
+Kind = type[PythonConsumer] | type[JavaConsumer]
+# what a consumer does that breaks a rule of the page, in each program
+UNCOMMITTED: dict[Kind, Change] = {
+    PythonConsumer: ('"isolation.level": "read_committed"', '"isolation.level": "read_uncommitted"'),
+    JavaConsumer: ('"isolation.level", "read_committed"', '"isolation.level", "read_uncommitted"'),
+}
+FIRST_WINS: dict[Kind, Change] = {
+    PythonConsumer: ("where ?3 = 0 or ?3 >= snapshot", "where false"),
+    JavaConsumer: ("header == null || snapshot >= stored", "!rows.has(message.key())"),
+}
+NO_TOMBSTONES: dict[Kind, Change] = {
+    PythonConsumer: ('"row" = excluded."row"', '"row" = coalesce(excluded."row", "row")'),
+    JavaConsumer: ("header == null || snapshot >= stored", "message.value() != null"),
+}
+ONLY_WITH_SNAPSHOT: dict[Kind, Change] = {
+    PythonConsumer: (
+        "values (?1, json_extract(?2, '$.after'), ?3)",
+        "select ?1, json_extract(?2, '$.after'), ?3 where ?3 > 0",
+    ),
+    JavaConsumer: ("header == null || snapshot >= stored", "header != null"),
+}
+LAST_READ_WINS: dict[Kind, Change] = {
+    PythonConsumer: ("where ?3 = 0 or ?3 >= snapshot", "where true"),
+    JavaConsumer: ("header == null || snapshot >= stored", "true"),
+}
+
+
+def _copy_of(kind: Kind, folder: Path, log: OrderLog, expected: Rows) -> dict[int, int]:
+    """A copy from the beginning has these rows; how far it has read."""
+    with kind(folder, log) as consumer:
+        consumer.await_rows(expected)
+        return consumer.positions()
+
+
+def _broken_rows(kind: Kind, folder: Path, log: OrderLog, change: Change, reached: dict[int, int]) -> Rows:
+    """The copy of a consumer that breaks a rule, when it has read as far as a good one."""
+    with kind(folder, log, change) as consumer:
+        consumer.await_positions(reached)
+        return consumer.rows()
+
+
+def test_every_program_of_the_page_is_run() -> None:
+    """By the tests below, and by test_flink_consumers.py."""
+    assert {one.file_name for one in read_snippets(PAGE)} - {None} == FILES
+
+
+@pytest.mark.parametrize("consistency", KILLS)
+def test_copies_are_the_table_whatever_is_killed(
+    broker: BrokerInfo, tmp_path: Path, consistency: str
+) -> None:
+    """Writers die at each failpoint, consumers die between: transactional, a copy is always the published state. In
+    both modes it is the table once that is published.
+    """
+    log = OrderLog(tmp_path / "warehouse", broker.url, consistency)
+    with ExitStack() as stack:
+        consumers = [stack.enter_context(kind(tmp_path / kind.__name__, log)) for kind in CONSUMERS]
+        for crash in KILLS[consistency]:
+            log.write(crash=crash)
+            for consumer in consumers:
+                consumer.kill()
+                consumer.start()
+                if consistency == "transactional":
+                    consumer.await_rows(log.published_rows())
+            log.write()
+            for consumer in consumers:
+                consumer.await_rows(log.rows())
+
+
+def test_uncommitted_rows_are_not_published(broker: BrokerInfo, tmp_path: Path) -> None:
+    """A publisher is killed before its transaction ends: `read_uncommitted` has rows that will be sent again."""
+    log = OrderLog(tmp_path / "warehouse", broker.url, "transactional")
+    log.write(crash="log.marker:1")
+    assert log.published_rows() != log.rows()
+    for kind in CONSUMERS:
+        with kind(tmp_path / f"bad-{kind.__name__}", log, UNCOMMITTED[kind]) as consumer:
+            consumer.await_rows(log.rows())
+        _copy_of(kind, tmp_path / kind.__name__, log, log.published_rows())
+
+
+@pytest.fixture(scope="module")
+def eventual_log(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> OrderLog:
+    """With rows that were withdrawn, and rows that were sent twice."""
+    log = OrderLog(tmp_path_factory.mktemp("eventual"), broker.url, "eventual")
+    for crash in KILLS["eventual"]:
+        log.write(crash=crash)
+        log.publish()
+    return log
+
+
+@pytest.mark.parametrize("kind", CONSUMERS)
+def test_an_eventual_log_needs_every_rule(eventual_log: OrderLog, tmp_path: Path, kind: Kind) -> None:
+    """Who keeps the first row of a key, ignores tombstones or messages without snapshot has another table."""
+    log, table = eventual_log, eventual_log.rows()
+    keys = [one.key for one in log.engine.table(NAME).log_messages()]
+    assert len(keys) > len(set(keys))
+    reached = _copy_of(kind, tmp_path / "good", log, table)
+    for number, change in enumerate((FIRST_WINS, NO_TOMBSTONES, ONLY_WITH_SNAPSHOT)):
+        assert _broken_rows(kind, tmp_path / f"bad-{number}", log, change[kind], reached) != table
+
+
+@pytest.mark.parametrize("kind", CONSUMERS)
+def test_rows_in_former_partitions_are_ignored(broker: BrokerInfo, tmp_path: Path, kind: Kind) -> None:
+    """A running consumer takes up the partitions of a rescale. One that reads the former partition last needs `s`."""
+    log = OrderLog(tmp_path / "warehouse", broker.url, "transactional", bucket="1")
+    with kind(tmp_path / "running", log) as consumer:
+        consumer.await_rows(log.rows())
+        log.engine.table(NAME).rescale(3)
+        for order in range(6):
+            log.put(order, "moved", order)
+        log.delete(5)
+        consumer.await_rows(log.rows())
+        reached = consumer.positions()
+        assert set(reached) == {0, 1, 2}
+        _read_again(consumer)
+        consumer.await_positions(reached)
+        assert consumer.rows() == log.rows()
+    with kind(tmp_path / "bad", log, LAST_READ_WINS[kind]) as consumer:
+        consumer.await_positions(reached)
+        _read_again(consumer)
+        consumer.await_positions(reached)
+        assert consumer.rows() != log.rows()
+
+
+def _read_again(consumer: PythonConsumer | JavaConsumer) -> None:
+    """All of partition 0, after the others."""
+    consumer.kill()
+    consumer.forget(0)
+    consumer.start()
+
+
+@pytest.mark.parametrize("consistency", KILLS)
+def test_a_copy_starts_with_the_table(broker: BrokerInfo, tmp_path: Path, consistency: str) -> None:
+    """Its first messages are gone, rows are unconfirmed and a snapshot is pending: only a start with the table gets a copy."""
+    log = OrderLog(tmp_path / "warehouse", broker.url, consistency)
+    log.write(crash="commit.manifests:1")
+    log.publish()
+    _delete_messages(log)
+    with PythonConsumer(tmp_path / "late", log) as late:
+        assert "messages are gone, start with the table" in late.ended()
+    log.write(crash="commit.done:1")
+    log.write(crash="commit.manifests:1")
+    started = PythonConsumer(tmp_path / "started", log)
+    (started.folder / "orders_start.py").write_text(program("orders_start.py"))
+    command = [
+        sys.executable,
+        "orders_start.py",
+        log.url,
+        log.topic,
+        started.copy_name,
+        str(log.folder),
+        NAME,
+    ]
+    subprocess.run(command, cwd=started.folder, check=True, timeout=120)
+    assert started.rows() == log.published_rows() != log.rows()
+    with started:
+        log.write()
+        started.await_rows(log.rows())
+
+
+def _delete_messages(log: OrderLog) -> None:
+    """As the topic's retention does."""
+    client = AdminClient({"bootstrap.servers": log.url})
+    everything = [TopicPartition(log.topic, partition, OFFSET_END) for partition in range(2)]
+    for done in client.delete_records(everything).values():
+        done.result(30)
+
+
+@pytest.mark.parametrize("kind", CONSUMERS)
+def test_numbers_keep_their_digits(broker: BrokerInfo, tmp_path: Path, kind: Kind) -> None:
+    """A decimal with more digits than a floating-point number has; a null; a text with quotes."""
+    log = OrderLog(tmp_path / "warehouse", broker.url, "transactional")
+    log.topic = f"{log.topic}-prices"
+    amount = Decimal("12345678901234567890.1234567890")
+    row = {"order_id": 1, "amount": amount, "customer": 'a "b"', "note": None}
+    rows = pa.Table.from_pylist([row]).set_column(3, "note", pa.array([None], pa.string()))
+    options = {"log.system": "kafka", "kafka.topic": log.topic}
+    log.engine.write(
+        "demo.prices", rows, WriteSpec(table=TableSpec(primary_key=("order_id",), options=options))
+    )
+    with kind(tmp_path / "consumer", log) as consumer:
+        consumer.await_rows({1: ('a "b"', float(amount))})
+        assert consumer.raw_rows() == [row]
