@@ -159,7 +159,7 @@ def _read_again(consumer: PythonConsumer | JavaConsumer) -> None:
 
 @pytest.mark.parametrize("consistency", KILLS)
 def test_a_copy_starts_with_the_table(broker: BrokerInfo, tmp_path: Path, consistency: str) -> None:
-    """Its first messages are gone, rows are unconfirmed and a snapshot is pending: only a start with the table gets a copy."""
+    """First messages are gone, rows are unconfirmed, a snapshot is pending: a start with the table gets a copy."""
     log = OrderLog(tmp_path / "warehouse", broker.url, consistency)
     log.write(crash="commit.manifests:1")
     log.publish()
