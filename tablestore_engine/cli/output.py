@@ -9,47 +9,20 @@ INVARIANT  everything that a command prints leaves through write_out, write_line
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import json
-import math
 import os
 import sys
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, datetime, time
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 
 from tablestore_engine.display import fit, fit_json, shown, visible
-from tablestore_engine.runtime.moments import datetime_text, moment_text
+from tablestore_engine.runtime.json_plain import to_plain
+from tablestore_engine.runtime.moments import moment_text
 
 WIDEST = 60
 _GAP = "  "
-
-
-def to_plain(value: object) -> object:
-    """The value as JSON can hold it."""
-    if value is None or isinstance(value, bool | int):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, datetime):
-        return datetime_text(value)
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal):
-        return f"{value:f}"
-    if isinstance(value, bytes | bytearray | memoryview):
-        return base64.b64encode(bytes(value)).decode()
-    if isinstance(value, Mapping):
-        return {str(key): to_plain(item) for key, item in value.items()}
-    if hasattr(value, "asDict"):  # a Spark Row: a tuple that knows its names
-        return to_plain(value.asDict())
-    if isinstance(value, Iterable):
-        return [to_plain(item) for item in value]
-    return str(value)
 
 
 def to_utc(millis: int | None) -> str | None:

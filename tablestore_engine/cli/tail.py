@@ -19,11 +19,12 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tablestore_engine.api import Table, TableStream
-from tablestore_engine.cli.output import say, to_plain, to_text, write_lines
+from tablestore_engine.cli.output import say, to_text, write_lines
 from tablestore_engine.cli.page import NewestRows, add_page, page_rows
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.json_plain import to_plain
 from tablestore_engine.runtime.moments import parse_moment
 from tablestore_engine.stream.open_stream import NOW, ReadMode
 from tablestore_engine.stream.startup_mode import StartupMode

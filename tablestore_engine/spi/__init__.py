@@ -59,6 +59,7 @@ from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.startup_mode import StartupMode
 from tablestore_engine.stream.stream_lag import StreamLag
 from tablestore_engine.warehouse.gate.expired_stages import drop_expired, find_expired
+from tablestore_engine.warehouse.gate.failing_rows import ROWS_MAX, FailingRows, pick_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
     Outcome,
@@ -96,6 +97,7 @@ __all__ = [
     "PENDING",
     "PUBLISHED",
     "REFUSED",
+    "ROWS_MAX",
     "SCRATCH_ENV",
     "STATE_POSITION",
     "SYSTEM",
@@ -113,6 +115,7 @@ __all__ = [
     "EmptyQuery",
     "EngineBug",
     "ExpiredStage",
+    "FailingRows",
     "FileTotals",
     "FollowedInput",
     "FrameKind",
@@ -177,6 +180,7 @@ __all__ = [
     "moment_text",
     "order_group",
     "parse_source",
+    "pick_failing_rows",
     "pick_group",
     "read_settings",
     "short_name",

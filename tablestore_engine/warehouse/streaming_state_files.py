@@ -91,6 +91,11 @@ class StreamingStateFiles:
             found |= _state_of(store, snapshot)
         return frozenset(found)
 
+    def size_of(self, name: str) -> int | None:
+        """Bytes of a state; None when it is not there."""
+        found = {status.name: status.size_bytes for status in self._files()}
+        return found.get(name + _SUFFIX)
+
     def clean(self, named: Collection[str]) -> None:
         """Let old states go that are not `named`."""
         fileio = self.catalog.fileio

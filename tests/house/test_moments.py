@@ -14,7 +14,7 @@ FORMATS = {"strftime", "isoformat", "ctime", "asctime"}
 # module -> what else it formats; the list may only shrink
 OTHERS = {
     "tablestore_engine/runtime/moments.py": "the one format",
-    "tablestore_engine/cli/output.py": "DATE and TIME values of columns",
+    "tablestore_engine/runtime/json_plain.py": "DATE and TIME values of columns",
     "tablestore_engine/error_values.py": "SQL literals",
     "tablestore_engine/log/json_values.py": "values in messages of a log",
     "tablestore_engine/devservers/s3_requests.py": "the date of a signature of S3",

@@ -22,6 +22,7 @@ from enum import StrEnum
 
 from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.store.metadata.commit_history import NO_ROWS
+from tablestore_engine.warehouse.gate.failing_rows import FailingRows
 
 
 class Verdict(StrEnum):
@@ -34,12 +35,16 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """`reads`: tables that the test read by their plain names; `constants`: by a version that it names itself."""
+    """`reads`: tables that the test read by their plain names; `constants`: by a version that it names itself.
+
+    `failing`: sample rows for people. The rule does not look at them.
+    """
 
     test: str
     verdict: str
     reads: tuple[TableRead, ...] = ()
     constants: tuple[TableRead, ...] = ()
+    failing: FailingRows | None = None
 
     def is_about(self, staged: Staged) -> bool:
         """Rule 2."""

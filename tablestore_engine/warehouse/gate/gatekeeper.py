@@ -28,6 +28,7 @@ from tablestore_engine.store.metadata.commit_history import commit_of, rows_vers
 from tablestore_engine.store.stage.stage_drop import StageDrop, begin_drop, begin_publishing, is_long_staged
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.warehouse.gate.failing_rows import encode_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.gate.stored_gates import NAME, read_staged, was_published_as
@@ -154,6 +155,7 @@ class Gatekeeper:
         kept = {
             "reads": [asdict(read) for read in outcome.reads],
             "constants": [asdict(read) for read in outcome.constants],
+            **encode_failing_rows(outcome.failing),
         }
         details = json.dumps(kept)
         staging = self._warehouse.stores.get(_place(item)).staging

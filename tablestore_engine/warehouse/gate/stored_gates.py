@@ -15,6 +15,7 @@ from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import StoredOutcome
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.gate.failing_rows import decode_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import Outcome, Staged
 
 NAME, OWNER, POLICY, GATES, PARENTS, BATCHES = (
@@ -81,9 +82,13 @@ def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
         if isinstance(found, list):  # as versions before kept it
             found = {"reads": found}
         return Outcome(
-            kept.test_id, kept.status, _table_reads(found["reads"]), _table_reads(found.get("constants", []))
+            kept.test_id,
+            kept.status,
+            _table_reads(found["reads"]),
+            _table_reads(found.get("constants", [])),
+            decode_failing_rows(found),
         )
-    except (ValueError, TypeError, KeyError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FixData(
             "TS1077",
             f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",

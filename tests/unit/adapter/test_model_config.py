@@ -107,6 +107,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "output_mode": "append",
         "dataframe": "polars",
         "contract_changes": "allowed",
+        "keep_failing_rows": False,
     }
     logged = {"log_system": "kafka", "kafka_topic": "t"} if key.startswith(("log_", "kafka")) else {}
     if key.startswith(("affected_", "changed_keys")):

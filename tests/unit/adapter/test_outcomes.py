@@ -9,7 +9,7 @@ import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.verdicts import read_outcome
+from dbt.adapters.tablestore.gate.verdicts import keeps_failing_rows, read_outcome
 from dbt.adapters.tablestore.pinned_reads import read_as_of
 from tablestore_engine.api import TableVersion
 from tablestore_engine.errors import FixData, FixRequest
@@ -75,3 +75,23 @@ def test_errors_keep_their_text_and_change_their_kind() -> None:
         raise FixData("TS1699", "what", why="why", fix="fix")
     with pytest.raises(KeyError), as_dbt_errors():
         raise KeyError("x")
+
+
+@pytest.mark.parametrize(
+    ("configs", "expected"),
+    [
+        ([{}, {}], True),
+        ([{"keep_failing_rows": True}, {"meta": {}}], True),
+        ([{}, {"keep_failing_rows": False}], False),
+        ([{"meta": {"tablestore": {"keep_failing_rows": False}}}, {}], False),
+        ([{"keep_failing_rows": "false"}, {}], False),
+        ([{"keep_failing_rows": "maybe"}, {}], False),
+        ([{"meta": None}, {"meta": {"tablestore": "?"}}], True),
+    ],
+)
+def test_each_model_of_a_test_may_forbid_to_keep_rows(configs: list[dict[str, Any]], expected: bool) -> None:
+    """At the top level or under meta; what is no yes is a no."""
+    nodes = {f"model.p.{at}": {"config": config} for at, config in enumerate(configs)}
+    nodes["test.p.t"] = {"depends_on": {"nodes": [*nodes, "source.p.s"]}}
+    assert keeps_failing_rows("test.p.t", nodes) is expected
+    assert keeps_failing_rows("test.p.unknown", nodes)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 
-from tablestore_engine.cli.output import layout_table, print_json, to_plain, to_size, to_text, to_utc
+from tablestore_engine.cli.output import layout_table, print_json, to_size, to_text, to_utc
 from tablestore_engine.cli.sql import unique_names
+from tablestore_engine.runtime.json_plain import to_plain
 
 
 def test_values_that_json_lacks() -> None:

@@ -21,6 +21,7 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming, read_streaming
 from dbt.adapters.tablestore.config.value_shapes import (
+    check_flag,
     read_bucket_count,
     read_choice,
     read_columns,
@@ -91,6 +92,7 @@ class TablestoreConfig(AdapterConfig):
     output_mode: str | None = None
     dataframe: str | None = None
     contract_changes: str | None = None
+    keep_failing_rows: bool | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -136,6 +138,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
     values = _gather(name, config)
     refuse_secrets(name, values)
     check_rows_asked(name, config)
+    check_flag(name, "keep_failing_rows", values.get("keep_failing_rows"))
     materialized = str(config.get("materialized", "table"))
     primary_key, delete_key, strategy = _read_keys(
         name, values, is_incremental=materialized in (*INCREMENTAL, STREAMING)

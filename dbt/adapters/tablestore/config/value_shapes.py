@@ -62,6 +62,12 @@ def read_choice(name: str, key: str, values: Mapping[str, Any], choices: Sequenc
     return str(value)
 
 
+def check_flag(name: str, key: str, value: Any) -> None:  # noqa: ANN401 - comes from YAML
+    """Absent, or true or false."""
+    if value is not None and not isinstance(value, bool):
+        raise _wrong_shape(name, key, value, "true or false")
+
+
 def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - comes from YAML
     """A map, empty when absent."""
     if value is None:

@@ -6,14 +6,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore_engine.spi import Outcome, ReadLog, TableRead, Verdict
+from tablestore_engine.spi import ROWS_MAX, FailingRows, Outcome, ReadLog, TableRead, Verdict
 
+KEEP_FAILING_ROWS = "keep_failing_rows"
 _BUILT = frozenset({"model", "seed", "snapshot"})
 
 
 @dataclass(frozen=True)
 class TestOutcome:
-    """`statement` renders the one query that dbt judges the test by; `judge` turns its rows into a verdict."""
+    """`statement` renders the one query that dbt judges the test by; `judge` turns its rows into a verdict.
+
+    `failing_sql` renders the query of the first failing rows.
+    """
 
     __test__ = False  # pytest: not a class of tests
 
@@ -21,6 +25,7 @@ class TestOutcome:
     verdict: Verdict
     statement: Callable[[], str]
     judge: Callable[[Sequence[Sequence[object]]], Verdict]
+    failing_sql: Callable[[], str] = str
 
 
 def read_outcome(context: Mapping[str, Any]) -> TestOutcome | None:
@@ -41,7 +46,13 @@ def read_outcome(context: Mapping[str, Any]) -> TestOutcome | None:
 
     result = context["load_result"]("main")
     verdict = judge(None if result is None else result["table"].rows)
-    return TestOutcome(model["unique_id"], verdict, lambda: _statement(context, model, config), judge)
+    return TestOutcome(
+        model["unique_id"],
+        verdict,
+        lambda: _statement(context, model, config),
+        judge,
+        lambda: str(context["get_limit_subquery_sql"](model["compiled_code"], ROWS_MAX)),
+    )
 
 
 def _statement(context: Mapping[str, Any], model: Mapping[str, Any], config: Mapping[str, Any]) -> str:
@@ -81,9 +92,24 @@ def project_tables(nodes: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
     )
 
 
-def said(test: str, verdict: Verdict, log: ReadLog, built: Collection[str]) -> Outcome:
+def keeps_failing_rows(test: str, nodes: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether no model, seed or snapshot that the test reads has `keep_failing_rows: false`."""
+    above = ((nodes.get(test) or {}).get("depends_on") or {}).get("nodes") or ()
+    return all(_allows_rows((nodes.get(name) or {}).get("config") or {}) for name in above)
+
+
+def _allows_rows(config: Mapping[str, Any]) -> bool:
+    """At the top level, or below meta.tablestore."""
+    nested = (config.get("meta") or {}).get("tablestore") or {}
+    said_of_it = [one.get(KEEP_FAILING_ROWS) for one in (config, nested) if isinstance(one, Mapping)]
+    return all(one is None or _truth(one) for one in said_of_it)
+
+
+def said(
+    test: str, verdict: Verdict, log: ReadLog, built: Collection[str], failing: FailingRows | None = None
+) -> Outcome:
     """What a test said and has read of `built`, what dbt builds."""
-    return Outcome(test, verdict, _within(log.reads(), built), _within(log.constants(), built))
+    return Outcome(test, verdict, _within(log.reads(), built), _within(log.constants(), built), failing)
 
 
 def _within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:

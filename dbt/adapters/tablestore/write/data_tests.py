@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
-from dbt.adapters.tablestore.gate.verdicts import TestOutcome, project_tables, said
+from dbt.adapters.tablestore.gate.verdicts import TestOutcome, keeps_failing_rows, project_tables, said
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
-from tablestore_engine.api import Engine
-from tablestore_engine.spi import OrderedLock, Outcome, Rank, ReadLog
+from tablestore_engine.api import Engine, TablestoreError
+from tablestore_engine.spi import FailingRows, OrderedLock, Outcome, Rank, ReadLog, Verdict, pick_failing_rows
+
+logger = TerminalMessages("Tablestore")
 
 
 class DataTests:
@@ -46,15 +49,36 @@ class DataTests:
             fresh = ReadLog()
             versions = self._pinned.of(outcome.test)
             rows = self._engine().sql(outcome.statement(), versions=versions, reads=fresh).rows
-            return said(outcome.test, outcome.judge(rows), fresh, built)
+            verdict = outcome.judge(rows)
+            return said(
+                outcome.test, verdict, fresh, built, self._failing_rows(outcome, verdict, fresh, nodes)
+            )
 
+        failing = self._failing_rows(outcome, outcome.verdict, log, nodes)
         return self._coordinator.record(
-            said(outcome.test, outcome.verdict, log, built),
+            said(outcome.test, outcome.verdict, log, built, failing),
             self._databases(),
             elsewhere=frozenset(self._pinned.as_of),
             recheck=recheck,
             nodes=nodes,
         )
+
+    def _failing_rows(
+        self, outcome: TestOutcome, verdict: Verdict, log: ReadLog, nodes: Mapping[str, Any]
+    ) -> FailingRows | None:
+        """Of a red test of staged rows, by one more query over the versions that it read; None when not asked for.
+
+        What this query cannot do is no failure of the test.
+        """
+        has_read_staged = any(read.stage for read in log.reads())
+        if verdict != Verdict.RED or not has_read_staged or not keeps_failing_rows(outcome.test, nodes):
+            return None
+        try:
+            found = self._engine().sql(outcome.failing_sql(), versions=self._pinned.of(outcome.test))
+        except TablestoreError as error:
+            logger.debug(f"failing rows of {outcome.test} are not kept: {error}")
+            return None
+        return pick_failing_rows([name for name, _ in found.columns], found.rows)
 
     def full_refresh_difference(self, manifest: Any, relation: TablestoreRelation, test: str) -> str:  # noqa: ANN401
         """SQL of the rows that a model's table and its query do not share. Raises FixRequest TS1840."""
