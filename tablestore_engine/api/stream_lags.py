@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.stream.changes_input import TABLE_SOURCE
 from tablestore_engine.stream.stream_lag import StreamLag, measure_lag
+from tablestore_engine.warehouse.relations.relation_list import DAMAGED
 
 if TYPE_CHECKING:
     from tablestore_engine.api.engine import Engine
@@ -45,18 +47,28 @@ def stream_lags(engine: Engine, names: Iterable[str] | None = None) -> tuple[Sou
         for info in engine.relations(database, with_unpublished=True)
         if info.kind == "table"
     ]
-    tables = {engine.table(name).source: name for name in every}
-    wanted = every if names is None else names
+    wanted = tuple(every if names is None else names)
+    tables = dict(_sources(engine, every))
     return tuple(one for name in wanted for one in _lags_of(engine, name, tables))
+
+
+def _sources(engine: Engine, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """(name among positions, table); a damaged table is a source of nothing that can be measured."""
+    for name in names:
+        with suppress(*DAMAGED):
+            yield engine.table(name).source, name
 
 
 def _lags_of(engine: Engine, name: str, tables: Mapping[str, str]) -> list[SourceLag]:
     """`tables`: name among positions → table."""
-    table = engine.table(name)
-    committed_ms = table.facts().committed_at_ms
+    committed_ms: int | None = None
     try:
+        table = engine.table(name)
+        committed_ms = table.facts().committed_at_ms
         positions = table.positions()
     except TablestoreError as error:
+        if isinstance(error, NotFound) and engine.find_relation(name) is None:
+            raise
         return [SourceLag(name, "unknown", committed_ms, trouble=str(error))]
     lags = []
     for source, position in sorted(positions.items()):

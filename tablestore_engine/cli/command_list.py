@@ -34,6 +34,8 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "diff": _ours("diff", "what changed between two snapshots"),
         "changelog": _ours("changelog_rows", "changelog rows of snapshots"),
         "sql": _ours("sql", "run one statement through Spark"),
+        "ui": _ours("ui_page", "a page with the tables of a warehouse, on 127.0.0.1"),
+        "report": _ours("table_report", "the page of one table as one HTML file"),
         "verify": _ours("verify", "check every on-disk invariant of a table"),
     },
     "follow changes": {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
+from tablestore_engine.ui.commit_records import samples_record
 from tablestore_engine.warehouse.net_changes import NetChange, pick_samples
 
 Run = Callable[[argparse.Namespace], int]
@@ -55,15 +56,6 @@ def _diff(arguments: argparse.Namespace) -> int:
         names = seen.field_names
         print_table(("", *names), [(sign, *(row.get(name) for name in names)) for sign, row in lines])
     return 0
-
-
-def samples_record(samples: Sequence[NetChange]) -> Record:
-    """Sample rows by kind; an update has both rows."""
-    return {
-        "inserted": [one.after for one in samples if one.kind == "inserted"],
-        "updated": [{"before": one.before, "after": one.after} for one in samples if one.kind == "updated"],
-        "deleted": [one.before for one in samples if one.kind == "deleted"],
-    }
 
 
 def _sample_lines(change: NetChange) -> list[tuple[str, Mapping[str, object]]]:

@@ -11,13 +11,14 @@ import argparse
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tablestore_engine.api import Engine, LogStatus
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.log_metrics import render_metrics
 from tablestore_engine.cli.metrics import write_metrics
-from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
+from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.spi import KAFKA_ENV, LogWriter
+from tablestore_engine.spi import KAFKA_ENV
+from tablestore_engine.ui.lag_records import status_record
 
 Run = Callable[[argparse.Namespace], int]
 _COLUMNS = ("table", "log", "published", "newest", "lag", "rows", "seconds", "open", "trouble")
@@ -87,57 +88,6 @@ def _unknown(engine: Engine, name: str, trouble: str) -> dict[str, object]:
     return {"table": name, "log": engine.table(name).facts().log, "trouble": trouble}
 
 
-def status_record(status: LogStatus) -> dict[str, object]:
-    """Names that programs may rely on."""
-    state, pending = status.state, status.pending
-    return {
-        "table": status.table,
-        "log": state.name,
-        "system": state.system,
-        "published": state.reached,
-        "published_commit": state.commit,
-        "part_of_next": state.part_of_next,
-        "newest": status.newest,
-        "lag": None
-        if pending is None
-        else {
-            "snapshots": pending.snapshots,
-            "rows": pending.rows,
-            "seconds": pending.seconds(status.looked_ms),
-            "since": to_utc(pending.since_ms),
-        },
-        "ends": {str(part): end for part, end in state.ends.items()},
-        "unseen": {part: list(span) for part, span in state.unseen.items()},
-        "early": None
-        if state.early is None
-        else {"ahead": _spans(state.early.ahead), "unchecked": _spans(state.early.unchecked)},
-        "writer": _writer_record(state.writer),
-        "shards": [
-            {
-                "shard": number,
-                "published": shard.reached,
-                "part_of_next": shard.part_of_next,
-                "writer": _writer_record(shard.writer),
-            }
-            for number, shard in enumerate(state.shards)
-        ],
-        "settings": {name: dict(values) for name, values in state.settings.items()},
-        "looked_seconds": status.looked_ms / 1000,
-        "trouble": status.trouble,
-    }
-
-
-def _writer_record(writer: LogWriter) -> dict[str, object]:
-    return {
-        "id": writer.name,
-        "producer": writer.number,
-        "epoch": writer.epoch,
-        "state": writer.state,
-        "open": writer.is_open,
-        "changed": to_utc(writer.changed_ms),
-    }
-
-
 def _shard_line(shard: Mapping[str, object]) -> str:
     """`[1] snapshot 7, and 12 messages of the next, transaction ongoing`."""
     writer = shard["writer"]
@@ -145,10 +95,6 @@ def _shard_line(shard: Mapping[str, object]) -> str:
     part = f" and {shard['part_of_next']:,} messages of the next" if shard["part_of_next"] else ""
     told = "" if state is None else f", transaction {state}"
     return f"[{shard['shard']}] snapshot {shard['published']}{part}{told}"
-
-
-def _spans(spans: Mapping[int, tuple[int, int]]) -> dict[str, list[int]]:
-    return {str(part): list(span) for part, span in spans.items()}
 
 
 def _row(record: dict[str, object]) -> list[object]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from tablestore_engine.cli.output import print_json, print_records, to_utc
+from tablestore_engine.cli.output import print_json, print_records
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
-from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.commit.commit_report import report_of
+from tablestore_engine.ui.commit_records import snapshot_record
 
 Run = Callable[[argparse.Namespace], int]
-Record = dict[str, object]
 
 
 def _register_snapshots(parser: argparse.ArgumentParser) -> Run:
@@ -46,26 +44,6 @@ def _snapshots(arguments: argparse.Namespace) -> int:
     )
     print_records([{**one, "tags": ", ".join(tags.get(_int(one["id"]), []))} for one in records], shown)
     return 0
-
-
-def snapshot_record(snapshot: Snapshot, tags: Sequence[str]) -> Record:
-    """One snapshot; the counts of other writers' snapshots are 0."""
-    report = report_of(snapshot)
-    return {
-        "id": snapshot.id,
-        "committed_at": to_utc(snapshot.time_millis),
-        "kind": str(snapshot.commit_kind),
-        "inserted": report.inserted,
-        "updated": report.updated,
-        "deleted": report.deleted,
-        "changelog_rows": report.changelog_rows,
-        "stored_rows": snapshot.total_record_count,
-        "schema": snapshot.schema_id,
-        "commit_user": snapshot.commit_user,
-        "commit_identifier": snapshot.commit_identifier,
-        "properties": dict(snapshot.properties or {}),
-        "tags": list(tags),
-    }
 
 
 def _int(value: object) -> int:

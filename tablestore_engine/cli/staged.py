@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.commit_record import publication_record
-from tablestore_engine.cli.output import print_facts, print_json, print_table, say, to_utc, write_out
+from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import (
     add_brokers,
     add_place,
@@ -25,19 +24,17 @@ from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.spi import (
     DAMAGED,
     PUBLISHED,
-    GateBook,
     Publication,
     Staged,
     bound_group,
     describe_damage,
-    explain,
     find_obstacle,
     kept_text,
-    kept_until_ms,
     order_group,
     short_name,
 )
 from tablestore_engine.sql.table_version import TableVersion, versioned_database
+from tablestore_engine.ui.staged_records import failing_of, staged_record, tests_of, verdict_of, waits_each
 
 Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"
@@ -75,9 +72,9 @@ def _run(arguments: argparse.Namespace) -> int:
 def _list(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
     names = _names(engine, rest[0] if rest else None)
     items, problems = _read_each(engine, names)
-    found = list(zip(items, _waits_each(engine, items), strict=True))
+    found = list(zip(items, waits_each(engine, items), strict=True))
     if arguments.json:
-        print_json([_staged_record(engine, item, wait) for item, wait in found])
+        print_json([staged_record(engine, item, wait) for item, wait in found])
     else:
         rows = [
             (
@@ -117,28 +114,10 @@ def _read_each(engine: Engine, names: tuple[str, ...]) -> tuple[tuple[Staged, ..
     return tuple(found), problems
 
 
-@dataclass(frozen=True)
-class _Wait:
-    """Why a staged snapshot is not published, and when its retention ends."""
-
-    reason: str
-    until_ms: int | None = None
-
-
-def _waits_each(engine: Engine, items: tuple[Staged, ...]) -> list[_Wait]:
-    """As _waits; an item whose group needs a damaged table says so."""
-    try:
-        return _waits(engine, items)
-    except DAMAGED as damage:
-        if len(items) == 1:
-            return [_Wait(f"cannot be judged: {describe_damage(damage)}")]
-    return [wait for item in items for wait in _waits_each(engine, (item,))]
-
-
 def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int:
     item = get_staged(engine, rest)
-    (wait,) = _waits(engine, (item,))
-    record = _staged_record(engine, item, wait)
+    (wait,) = waits_each(engine, (item,))
+    record = staged_record(engine, item, wait)
     if arguments.json:
         print_json([record])
         return 0
@@ -149,8 +128,13 @@ def _show(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> int
     print_facts({**facts, "rows": f"select * from `{waiting}`.`{table}`"})
     print_table(
         ("test", "said", "read"),
-        [(test, _said(item, test), _reads_text(item, test)) for test in _tests(item)],
+        [(test, verdict_of(item, test), _reads_text(item, test)) for test in tests_of(item)],
     )
+    for test in tests_of(item):
+        failing = failing_of(item, test)
+        if failing is not None:
+            write_out(f"\nrows that fail {short_name(test)}")
+            print_table(failing.columns, failing.rows)
     return 0
 
 
@@ -236,51 +220,6 @@ def _relation(engine: Engine, name: str) -> str:
     return str(engine.table(name).identifier if found is None else found.identifier)
 
 
-def _waits(engine: Engine, items: tuple[Staged, ...]) -> list[_Wait]:
-    book = engine.gate.complete_book(GateBook(items))
-    world = engine.gate.see(book)
-    return [_Wait(explain(item, book, world), kept_until_ms(item, book)) for item in items]
-
-
-def _staged_record(engine: Engine, item: Staged, wait: _Wait) -> dict[str, object]:
-    """A staged snapshot with the outcomes of its tests, and what it waits for."""
-    info = next((one for one in engine.staged(item.table) if one.name == item.name), None)
-    return {
-        "table": item.table,
-        "name": item.name,
-        "snapshot": item.snapshot,
-        "base_snapshot": None if info is None else info.base_snapshot_id,
-        "owner": item.owner or None,
-        "policy": item.policy,
-        "reason": wait.reason,
-        "written": to_utc(item.written_ms),
-        "kept_until": to_utc(wait.until_ms),
-        "outcomes": {one.test: one.verdict for one in item.outcomes},
-        "tests": [
-            {
-                "test": test,
-                "verdict": _said(item, test),
-                "reads": [f"{read.table}@{read.version}" for read in item.counted[test].reads]
-                if test in item.counted
-                else [],
-            }
-            for test in _tests(item)
-        ],
-        "properties": {} if info is None else dict(info.properties),
-    }
-
-
-def _tests(item: Staged) -> list[str]:
-    return sorted({*item.gates, *(one.test for one in item.outcomes)})
-
-
-def _said(item: Staged, test: str) -> str:
-    """Its verdict on these rows; it "abstains" when it read the table at versions of its own choice only."""
-    if test in item.counted:
-        return item.counted[test].verdict
-    return "abstains" if test in item.abstained else "missing"
-
-
 def _reads_text(item: Staged, test: str) -> str:
     if test not in item.counted:
         return ""
@@ -292,7 +231,7 @@ def _outcomes_text(item: Staged) -> str:
     if item.red_gates:
         return f"red: {', '.join(short_name(test) for test in item.red_gates)}"
     green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
-    asked = [test for test in _tests(item) if test not in item.abstained]
+    asked = [test for test in tests_of(item) if test not in item.abstained]
     return f"{green} of {len(asked)} green" if asked else "none"
 
 

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from tablestore_engine.api import SourceLag, stream_lags
+from tablestore_engine.api import stream_lags
 from tablestore_engine.cli.metrics import Family, at, render_families, write_metrics
 from tablestore_engine.cli.output import print_json, print_table, say, to_utc
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
+from tablestore_engine.ui.lag_records import lag_record
 
 Run = Callable[[argparse.Namespace], int]
 _COLUMNS = (
@@ -62,27 +63,6 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         print_table(_COLUMNS, [_row(record) for record in records])
     return 1 if any(record["trouble"] is not None for record in records) else 0
-
-
-def lag_record(found: SourceLag, now_ms: int) -> dict[str, object]:
-    """As JSON has it: names that programs may rely on."""
-    lag = found.lag
-    return {
-        "table": found.table,
-        "follows": found.follows,
-        "at": found.position if lag is None else lag.at,
-        "newest": None if lag is None else lag.newest,
-        "lag": None
-        if lag is None
-        else {
-            "snapshots": lag.snapshots,
-            "rows": lag.rows,
-            "seconds": lag.seconds(now_ms),
-            "since": to_utc(lag.oldest_ms),
-        },
-        "committed_seconds": None if found.committed_ms is None else found.committed_ms / 1000,
-        "trouble": found.trouble,
-    }
 
 
 def _row(record: Mapping[str, object]) -> list[object]:

@@ -23,6 +23,7 @@ class Rank(IntEnum):
         2  # the adapter's gate state: while it is read or replaced; who holds another may not wait
     )
     ENGINES = 4  # the adapter's engines by profile: while one is made
+    PAGE = 8  # tablestore ui: one difference, one question to the brokers at a time
     ENGINE_SPARK = 10  # one engine's first use of Spark
     SESSION_START = 12  # the process's one session: starting the JVM takes seconds
     PUBLISHER = 20  # one table's producer: the time of its transactions

@@ -128,6 +128,11 @@ def expire_snapshots(
     return _run(context, plan, report, rules.consumer_idle_ms)
 
 
+def find_horizon(context: TableContext, rules: Retention) -> Choice:
+    """What the next expiry would take by these rules; how far the log of the table is is not asked."""
+    return _choose(context, rules, ())[0]
+
+
 def _nothing(at: int, reason: str) -> ExpireReport:
     return ExpireReport(at, at, 0, 0, reason)
 

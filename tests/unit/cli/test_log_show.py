@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.api import LogStatus
-from tablestore_engine.cli.log import status_record
 from tablestore_engine.cli.log_metrics import render_metrics
 from tablestore_engine.cli.metrics import write_metrics
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.sink import EarlyState, LogState, LogWriter
+from tablestore_engine.ui.lag_records import status_record
 from tablestore_engine.warehouse.log.log_status import Pending
 from tests.unit.cli.conftest import Run
 

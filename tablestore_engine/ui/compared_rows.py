@@ -1,0 +1,84 @@
+"""The difference of two snapshots for the page: counts, and the first rows of each kind.
+
+INVARIANT  a difference of more changed rows than ROWS_MAX is refused before any row is read.
+"""
+
+from __future__ import annotations
+
+from tablestore_engine.api import Engine, Table
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.json_plain import cell_text
+from tablestore_engine.ui.commit_records import Record
+from tablestore_engine.warehouse.compared_states import STAGED, ComparedStates, SnapshotName
+from tablestore_engine.warehouse.net_changes import NetChange, Row, pick_samples
+
+CHANGED_ROWS_MAX = 2_000_000
+_SAMPLES, _COLUMNS_MAX, _CELL_MAX = 5, 60, 300
+
+
+def read_difference(engine: Engine, name: str, first: str, second: str) -> Record:
+    """`first` and `second`: snapshot ids, or `@staged:NAME`. Raises FixRequest TS1952, TS1953, TS1545, NotFound."""
+    table = engine.table(name)
+    ends = (parse_end(first), parse_end(second))
+    for end in ends:
+        if isinstance(end, int):
+            table.store.snapshots.get(end)
+    states = table.compare(*ends)
+    _check_size(table, states)
+    counts, schema = states.count(), states.seen.schema
+    samples = pick_samples(states.read, schema.primary_keys, _SAMPLES)
+    if states.is_swapped:
+        samples = tuple(one.swapped() for one in samples)
+    names = schema.field_names[:_COLUMNS_MAX]
+    return {
+        "from": first,
+        "to": second,
+        "title": states.title(),
+        "inserted": counts.inserted,
+        "updated": counts.updated,
+        "deleted": counts.deleted,
+        "columns": list(names),
+        "samples": [_sample(one, names) for one in samples],
+    }
+
+
+def parse_end(text: str) -> SnapshotName:
+    """Raises FixRequest TS1952."""
+    word, _, name = text.partition(":")
+    if word == STAGED and (name or text == STAGED):
+        return text
+    if text.isascii() and text.isdecimal() and len(text) <= 18:
+        return int(text)
+    raise FixRequest(
+        "TS1952",
+        f"{text[:80]!r} is no snapshot",
+        why=f"expected a snapshot id or {STAGED}:NAME",
+        fix="select two snapshots of the timeline",
+    )
+
+
+def _check_size(table: Table, states: ComparedStates) -> None:
+    """By the snapshots' own counts; what has no count is not known before it is read."""
+    snapshots = (table.store.snapshots.find(number) for number in range(states.low + 1, states.high + 1))
+    count = 0
+    for one in snapshots:
+        count += 0 if one is None else one.changelog_record_count or 0
+        if count > CHANGED_ROWS_MAX:
+            raise FixRequest(
+                "TS1953",
+                f"the difference of {states.title()} has too many changed rows for the page",
+                why=f"more than {CHANGED_ROWS_MAX:,} rows have to be read",
+                fix="select snapshots that are closer together, or run tablestore diff",
+            )
+
+
+def _sample(change: NetChange, names: tuple[str, ...]) -> Record:
+    return {
+        "kind": change.kind,
+        "before": _cells(change.before, names),
+        "after": _cells(change.after, names),
+    }
+
+
+def _cells(row: Row | None, names: tuple[str, ...]) -> list[str | None] | None:
+    return None if row is None else [cell_text(row.get(name), _CELL_MAX) for name in names]
