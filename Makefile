@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -111,6 +111,12 @@ test-kafka: $(READY) ## Test: real broker only
 
 test-s3: $(READY) ## Test: object store only, on the S3 server for development (compiled once, some minutes)
 	@$(BIN)/python -m pytest integration_tests/s3
+
+test-ui: $(READY) ## Test: the page of tablestore ui in a real browser
+	@$(BIN)/python -m pytest integration_tests/ui
+
+screenshots: $(READY) ## Develop: make the pictures of docs/ui.md again
+	@TABLESTORE_SCREENSHOTS=docs/images $(BIN)/python -m pytest integration_tests/ui/test_pictures.py -k 'not of_the_docs'
 
 test-kills: $(READY) ## Test: dbt build killed at every crash point (make test tries one of each kind)
 	@$(BIN)/python -m pytest integration_tests/kills

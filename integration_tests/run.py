@@ -64,6 +64,11 @@ SUITES: dict[str, list[str]] = {
     "demo": ["integration_tests/demo", "-m", "not nightly"],
     "cluster": ["integration_tests/cluster", "-m", "not nightly"],
     "packaging": ["integration_tests/packaging", "-m", "not nightly"],
+    "ui": [
+        "integration_tests/ui",
+        "-m",
+        "not nightly",
+    ],  # a real browser; as root on Debian it installs Chromium
 }
 NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
