@@ -22,9 +22,9 @@ HOMEPAGE = os.environ.get("TABLESTORE_HOMEPAGE", "").rstrip("/")
 PAGES = {"Documentation": "docs/index.md", "Changelog": "CHANGELOG.md", "Contributing": "CONTRIBUTING.md"}
 
 
-def address_of(path: str) -> str:
-    """Of a file of this version."""
-    return f"{HOMEPAGE}/blob/v{VERSION[1]}/{path}" if VERSION else path
+def address_of(path: str, kind: str = "blob") -> str:
+    """Of a file of this version; `raw` gives its bytes."""
+    return f"{HOMEPAGE}/{kind}/v{VERSION[1]}/{path}" if VERSION else path
 
 
 def package_page() -> str:
@@ -32,6 +32,11 @@ def package_page() -> str:
     text = (ROOT / "README.md").read_text("utf-8")
     if not HOMEPAGE:
         return text
+    text = re.sub(
+        r"(!\[[^\]]*\])\((?!https?:)([^)]+)\)",
+        lambda image: f"{image[1]}({address_of(image[2], 'raw')})",
+        text,
+    )
     return re.sub(r"\]\((?!https?:|#)([^)]+)\)", lambda link: f"]({address_of(link[1])})", text)
 
 

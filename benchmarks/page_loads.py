@@ -1,6 +1,7 @@
 """How long the page of `tablestore ui` takes in Chromium: a list of 1,000 tables, a table of 10,000 snapshots.
 
-Steps      1 a warehouse of copies (tests/unit/ui/page_world.py)  2 each load in a new context of the browser, the first
+Steps      1 a warehouse of copies (tests/unit/ui/page_world.py), served by `tablestore ui`
+           2 each load in a new context of the browser, the first
            one apart: it has no bytes in the operating system's cache  3 medians beside the limit
 INVARIANT  a load ends when what it is about is drawn: names with figures of the visible lines, or the timeline.
 Limit      LIMIT_S for each median; else the exit status is 1.
@@ -12,23 +13,25 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from integration_tests.ui.chromium import get_chromium
-from integration_tests.ui.conftest import Served, serve
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.ui.html_report import collect_report, render_report
 from tests.unit.ui.page_world import SetClock, clone_snapshots, open_engine, orders
 
 LIMIT_S = 1.0
-TABLES, SNAPSHOTS = 1_000, 10_000
+TABLES, SNAPSHOTS, BIG = 1_000, 10_000, "demo.t0500"
 
 
 def make_warehouse(folder: Path, clock: SetClock) -> Engine:
@@ -68,15 +71,24 @@ def measure(browser: Browser, address: str, wait: Callable[[Page], None], repeat
     return found
 
 
-def run(served: Served, browser: Browser, folder: Path, repeats: int) -> dict[str, list[float]]:
+@contextmanager
+def served(warehouse: Path) -> Iterator[str]:
+    """The address of `tablestore ui`."""
+    command = [sys.executable, "-m", "tablestore_engine.cli.main", "ui", "--no-open", "--warehouse"]
+    with subprocess.Popen([*command, str(warehouse)], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.send_signal(signal.SIGINT)
+
+
+def run(engine: Engine, address: str, browser: Browser, folder: Path, repeats: int) -> dict[str, list[float]]:
     """By what is loaded."""
     report = folder / "report.html"
-    text = render_report(collect_report(served.engine, "demo.t0500", served.clock.ms, asks_brokers=False))
-    report.write_text(text, "ascii")
+    report.write_text(render_report(collect_report(engine, BIG, SetClock().ms, asks_brokers=False)), "ascii")
     return {
-        f"list of {TABLES:,} tables": measure(browser, served.address, wait_list, repeats),
+        f"list of {TABLES:,} tables": measure(browser, address, wait_list, repeats),
         f"table of {SNAPSHOTS:,} snapshots": measure(
-            browser, served.of("demo.t0500"), wait_timeline, repeats
+            browser, f"{address}#table={BIG}", wait_timeline, repeats
         ),
         "report of that table, from its file": measure(browser, report.as_uri(), wait_timeline, repeats),
     }
@@ -89,12 +101,12 @@ def main() -> int:
     )
     parser.add_argument("--repeats", type=int, default=11)
     repeats = parser.parse_args().repeats
-    clock = SetClock()
     with tempfile.TemporaryDirectory() as made, sync_playwright() as play:
         folder = Path(made)
         browser = play.chromium.launch(executable_path=get_chromium(), chromium_sandbox=os.geteuid() != 0)
-        with serve(make_warehouse(folder / "warehouse", clock), clock) as served:
-            found = run(served, browser, folder, repeats)
+        engine = make_warehouse(folder / "warehouse", SetClock())
+        with served(folder / "warehouse") as address:
+            found = run(engine, address, browser, folder, repeats)
         browser.close()
     slow = 0
     for name, seconds in found.items():

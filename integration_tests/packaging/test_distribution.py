@@ -100,8 +100,11 @@ def test_the_package_page_leads_somewhere(built: tuple[Path, Path]) -> None:
     assert links
     assert [link for link in links if not link.startswith(("https://", "#"))] == []
     ours = [link for link in links if link.startswith(HOMEPAGE)]
-    begin = f"{HOMEPAGE}/blob/v{facts['Version']}/"
-    assert all((ROOT / link.removeprefix(begin).partition("#")[0]).exists() for link in ours)
+    begin = re.compile(re.escape(HOMEPAGE) + "/(?:blob|raw)/v" + re.escape(facts["Version"]) + "/")
+    assert all((ROOT / begin.sub("", link).partition("#")[0]).exists() for link in ours)
+    images = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", str(facts.get_payload()))
+    assert images
+    assert [link for link in images if not link.startswith(f"{HOMEPAGE}/raw/")] == []
 
 
 def find_python(version: str) -> str | None:

@@ -6,7 +6,7 @@ import pytest
 
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.cli.output import to_utc
-from tablestore_engine.spi import Outcome, Staged, TableRead, Verdict, stage_properties
+from tablestore_engine.spi import Outcome, Staged, TableRead, Verdict, pick_failing_rows, stage_properties
 
 from .conftest import KEYED, Run, orders
 
@@ -216,3 +216,31 @@ def test_staged_says_until_when_each_is_kept(run: Run, engine: Engine) -> None:
     assert until in run("staged", "demo.orders").out
     assert "published or dropped" in run("staged", "demo.hand").out
     assert until in run("staged", "show", "demo.orders").out
+
+
+def test_show_prints_rows_that_fail(run: Run, engine: Engine) -> None:
+    """Below the verdicts, and in JSON; without control characters."""
+    item = stage(engine, "demo.orders", UNIQUE)
+    failing = pick_failing_rows(("order_id", "customer"), [(9, "zed\x1b[31m"), (10, None)])
+    engine.gate.record(item, Outcome(UNIQUE, Verdict.RED, (item.as_read,), (), failing))
+    text = run("staged", "show", "demo.orders").out
+    assert "rows that fail unique_orders_order_id" in text
+    assert "zed\\x1b[31m" in text
+    assert "NULL" in text
+    (shown,) = run("staged", "show", "demo.orders", "--json").json
+    (test,) = shown["tests"]
+    assert test["failing"] == {
+        "columns": ["order_id", "customer"],
+        "rows": [["9", "zed\x1b[31m"], ["10", None]],
+    }
+
+
+def test_outcome_of_a_former_version_has_no_rows(run: Run, engine: Engine) -> None:
+    """And one whose rows cannot be read is TS1077, as other damage of a verdict is."""
+    item = stage(engine, "demo.orders", UNIQUE)
+    staging = engine.table("demo.orders").store.staging
+    staging.record_outcome("run", UNIQUE, "red", '{"reads": []}')
+    assert run("staged", "show", "demo.orders").status == 0
+    staging.record_outcome("run", UNIQUE, "red", '{"reads": [], "failing": {"columns": 3, "rows": []}}')
+    assert "TS1077" in run("staged", "show", "demo.orders").err
+    assert item.name == "run"
