@@ -26,6 +26,11 @@ from tablestore_engine.api import TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
 CONSUMERS = [PythonConsumer, JavaConsumer]
+# make test runs each test in one way, make test-nightly in the other: each is half a minute of killed processes
+_NIGHTLY = pytest.mark.nightly
+PYTHON_FIRST = [PythonConsumer, pytest.param(JavaConsumer, marks=_NIGHTLY)]
+TRANSACTIONAL_FIRST = ["transactional", pytest.param("eventual", marks=_NIGHTLY)]
+EVENTUAL_FIRST = ["eventual", pytest.param("transactional", marks=_NIGHTLY)]
 FILES = {"orders_copy.py", "OrdersCopy.java", "orders_upsert.sql", "orders_all.sql", "orders_start.py"}
 Kind = type[PythonConsumer] | type[JavaConsumer]
 # what a consumer does that breaks a rule of the page, in each program
@@ -73,7 +78,7 @@ def test_every_program_of_the_page_is_run() -> None:
     assert {one.file_name for one in read_snippets(PAGE)} - {None} == FILES
 
 
-@pytest.mark.parametrize("consistency", KILLS)
+@pytest.mark.parametrize("consistency", TRANSACTIONAL_FIRST)
 def test_copies_are_the_table_whatever_is_killed(
     broker: BrokerInfo, tmp_path: Path, consistency: str
 ) -> None:
@@ -116,7 +121,7 @@ def eventual_log(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -
     return log
 
 
-@pytest.mark.parametrize("kind", CONSUMERS)
+@pytest.mark.parametrize("kind", PYTHON_FIRST)
 def test_an_eventual_log_needs_every_rule(eventual_log: OrderLog, tmp_path: Path, kind: Kind) -> None:
     """Who keeps the first row of a key, ignores tombstones or messages without snapshot has another table."""
     log, table = eventual_log, eventual_log.rows()
@@ -127,7 +132,7 @@ def test_an_eventual_log_needs_every_rule(eventual_log: OrderLog, tmp_path: Path
         assert _broken_rows(kind, tmp_path / f"bad-{number}", log, change[kind], reached) != table
 
 
-@pytest.mark.parametrize("kind", CONSUMERS)
+@pytest.mark.parametrize("kind", PYTHON_FIRST)
 def test_rows_in_former_partitions_are_ignored(broker: BrokerInfo, tmp_path: Path, kind: Kind) -> None:
     """A running consumer takes up the partitions of a rescale. One that reads the former partition last needs `s`."""
     log = OrderLog(tmp_path / "warehouse", broker.url, "transactional", bucket="1")
@@ -157,7 +162,7 @@ def _read_again(consumer: PythonConsumer | JavaConsumer) -> None:
     consumer.start()
 
 
-@pytest.mark.parametrize("consistency", KILLS)
+@pytest.mark.parametrize("consistency", EVENTUAL_FIRST)
 def test_a_copy_starts_with_the_table(broker: BrokerInfo, tmp_path: Path, consistency: str) -> None:
     """First messages are gone, rows are unconfirmed, a snapshot is pending: a start with the table gets a copy."""
     log = OrderLog(tmp_path / "warehouse", broker.url, consistency)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +106,31 @@ def test_kafka_misses_the_deletes_of_a_log_of_upserts(flink_sql: FlinkSql, logs:
     log = logs["transactional"]
     found = {row[0] for row in _bag(flink_sql.changes(_script("orders_all.sql", log)))}
     assert found > {row[0] for row in _table(log)}
+
+
+_ROW = "`after` ROW<customer STRING, amount DOUBLE>"
+_PICKED = "`after`.customer, `after`.amount"
+
+
+@pytest.mark.parametrize(
+    ("value_format", "column", "row"),
+    [
+        ("canal-json", "`data` ARRAY<ROW<customer STRING, amount DOUBLE>>", "`data`[1]"),
+        ("maxwell-json", "`data` ROW<customer STRING, amount DOUBLE>", "`data`"),
+    ],
+)
+def test_other_json_formats(
+    flink_sql: FlinkSql, broker: BrokerInfo, tmp_path: Path, value_format: str, column: str, row: str
+) -> None:
+    """Both connectors, with what the page says is different for them."""
+    log = OrderLog(tmp_path / "upsert", broker.url, "eventual", **{"log.format": value_format})
+    other = ((_ROW, column), (_PICKED, f"{row}.customer, {row}.amount"))
+    assert _bag(flink_sql.changes(_script("orders_upsert.sql", log, *other))) == _table(log)
+    log = OrderLog(
+        tmp_path / "all",
+        broker.url,
+        "transactional",
+        **{"log.format": value_format, "log.changelog-mode": "all"},
+    )
+    other = (("'debezium-json'", f"'{value_format}'"),)
+    assert _bag(flink_sql.changes(_script("orders_all.sql", log, *other))) == _table(log)
