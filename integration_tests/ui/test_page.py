@@ -132,8 +132,9 @@ def test_hostile_texts_are_texts(watch: Open, hostile: Served, report_file: Repo
         summary.click()
     assert page.locator("script").count() == 2
     assert page.locator("img, iframe, object, main script, main b").count() == 0
-    assert page.locator("p.comment bdi").evaluate("(one) => one.textContent") == HOSTILE
+    assert page.locator("p.comment bdi").text_content() == HOSTILE.replace("\u202e", "\\u202e")
     assert "</script>" in page.locator("main").inner_text()
+    assert not re.search("[\x00-\x08\x0b-\x1f\u202e\u2028]", page.locator("main").text_content() or "")
     directions = page.locator("main td.value bdi, main h1 bdi, p.comment bdi").evaluate_all(
         "(all) => all.map((one) => getComputedStyle(one).unicodeBidi)"
     )

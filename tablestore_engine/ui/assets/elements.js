@@ -17,8 +17,13 @@ function make(space, tag, attributes, children) {
 function el(tag, attributes, ...children) { return make(null, tag, attributes, children); }
 function svg(tag, attributes, ...children) { return make(SVG_SPACE, tag, attributes, children); }
 
+/** Controls and marks of direction by their numbers: what is shown is what is there. Lines, tabs and joiners of emoji stay. */
+function visible(text) {
+  return String(text).replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029]|(?![\u200c\u200d])\p{Cf}/gu, (one) => `\\u${one.codePointAt(0).toString(16).padStart(4, "0")}`);
+}
+
 /** A name or value of the data, isolated: its direction has no effect on the text around it. */
-function isolated(text) { return el("bdi", null, String(text)); }
+function isolated(text) { return el("bdi", null, visible(text)); }
 
 const NUMBERS = new Intl.NumberFormat("en-US");
 function count(number) { return number === null || number === undefined ? "unknown" : NUMBERS.format(number); }
@@ -32,7 +37,6 @@ function bytes(size) {
 }
 
 function seconds(time) {
-  if (time < 1) return "less than a second";
   if (time < 90) return plural(Math.round(time), "second");
   if (time < 5400) return plural(Math.round(time / 60), "minute");
   if (time < 172800) return plural(Math.round(time / 3600), "hour");
@@ -43,7 +47,8 @@ function seconds(time) {
 function moment(iso, nowMs, withAge) {
   if (!iso) return "never";
   const text = `${iso.slice(0, 10)} ${iso.slice(11, 19)} UTC`;
-  const age = `${seconds(Math.max(0, nowMs - Date.parse(iso)) / 1000)} ago`;
+  const past = (nowMs - Date.parse(iso)) / 1000;
+  const age = past < 1 ? "just now" : `${seconds(past)} ago`;
   return el("time", { datetime: iso, title: text }, withAge === "only" ? age : withAge ? `${text}, ${age}` : text);
 }
 

@@ -32,7 +32,7 @@ function bars(x, width, entry, scale, extra) {
 }
 
 function snapshotLabel(one) {
-  const tags = one.tags.length ? `, tags ${one.tags.join(", ")}` : "";
+  const tags = one.tags.length ? `, tags ${one.tags.map(visible).join(", ")}` : "";
   return `Snapshot ${one.id}, ${kindWord(one.kind)}, ${one.committed_at.slice(0, 19).replace("T", " ")} UTC, ${count(one.inserted)} inserted, ${count(one.updated)} updated, ${count(one.deleted)} deleted, ${plural(one.stored_rows, "row")} stored${tags}`;
 }
 
@@ -43,17 +43,17 @@ function stagedState(one) {
 }
 
 function stagedLabel(one) {
-  return `Staged snapshot ${one.name}, ${stagedState(one).text}, ${count(one.inserted)} inserted, ${count(one.updated)} updated, ${count(one.deleted)} deleted`;
+  return `Staged snapshot ${visible(one.name)}, ${stagedState(one).text}, ${count(one.inserted)} inserted, ${count(one.updated)} updated, ${count(one.deleted)} deleted`;
 }
 
 /** The element, with `choose(ends)` that marks the selected ones. `pick(end)` is called by a click, Enter or Space. */
 function timeline(snapshots, staged, horizon, tags, pick, read) {
   const own = staged.filter((one) => !one.beside);
   const scale = rowScale([...snapshots, ...own]);
-  const room = document.getElementById("main").clientWidth - 110 - LEFT - own.length * STAGED_PITCH;
+  const frame = document.getElementById("main").clientWidth - 90, room = frame - LEFT - own.length * STAGED_PITCH;
   const pitch = Math.max(11, Math.min(26, Math.floor(room / Math.max(1, snapshots.length))));
   const published = LEFT + snapshots.length * pitch;
-  const width = published + 10 + own.length * STAGED_PITCH + 16, height = FLAGS_TOP + UP_DOWN + AXIS_BELOW;
+  const width = Math.max(frame, published + 10 + own.length * STAGED_PITCH + 16), height = FLAGS_TOP + UP_DOWN + AXIS_BELOW;
   const bottom = FLAGS_TOP + UP_DOWN;
   const every = Math.max(1, Math.ceil(46 / pitch));
   const xOf = (at) => LEFT + at * pitch;
@@ -81,7 +81,7 @@ function timeline(snapshots, staged, horizon, tags, pick, read) {
       svg("text", { x: middle, y: bottom + 26, "text-anchor": "middle" }, one.base_snapshot === null ? "first" : `on ${one.base_snapshot}`));
   });
   const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Timeline of snapshots" },
-    axis(scale, width), days, groups, stagedGroups, flags(snapshots, tags, xOf, pitch), horizonLine(snapshots, horizon, xOf, bottom));
+    axis(scale, width), days, groups, stagedGroups, flags(snapshots, tags, xOf, pitch, width), horizonLine(snapshots, horizon, xOf, bottom));
   const box = el("div", { class: "timeline", role: "group", "aria-label": "Timeline. Arrow keys move, Enter selects a snapshot for the difference." }, picture);
   move(box, [...groups, ...stagedGroups], pick, read);
   box.choose = (ends) => { for (const group of [...groups, ...stagedGroups]) group.setAttribute("aria-pressed", String(ends.includes(group.dataset.end))); };
@@ -107,21 +107,21 @@ function shortCount(rows) {
   return `${at && size < 10 ? size.toFixed(1) : Math.round(size)}${units[at]}`;
 }
 
-function flags(snapshots, tags, xOf, pitch) {
+function flags(snapshots, tags, xOf, pitch, end) {
   let free = [0, 0];
   return snapshots.flatMap((one, at) => {
     const here = tags.filter((tag) => tag.snapshot === one.id);
     if (!here.length) return [];
-    const text = cut(here.length > 1 ? `${here[0].name} +${here.length - 1}` : here[0].name, 16);
+    const text = cut(visible(here[0].name), here.length > 1 ? 12 : 16) + (here.length > 1 ? ` +${here.length - 1}` : "");
     const x = xOf(at) + pitch / 2, width = 12 + text.length * 7.4;
     const row = free[0] <= x ? 0 : free[1] <= x ? 1 : -1;
     if (row < 0) return [svg("circle", { class: "flag-cloth", cx: x, cy: FLAGS_TOP - 2, r: 2.5 })];
     free[row] = x + width + 4;
-    const y = row === 0 ? 4 : 23;
+    const y = row === 0 ? 4 : 23, begin = x + width > end ? x - width : x;
     return [svg("g", { "aria-hidden": "true" },
       svg("line", { class: "flag", x1: x, x2: x, y1: y, y2: FLAGS_TOP + 4 }),
-      svg("rect", { class: "flag-cloth", x, y, width, height: 16, rx: 2 }),
-      svg("text", { class: "on-flag", x: x + 5, y: y + 12, direction: "ltr", "unicode-bidi": "isolate" }, text))];
+      svg("rect", { class: "flag-cloth", x: begin, y, width, height: 16, rx: 2 }),
+      svg("text", { class: "on-flag", x: begin + 5, y: y + 12, direction: "ltr", "unicode-bidi": "isolate" }, text))];
   });
 }
 

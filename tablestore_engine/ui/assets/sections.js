@@ -153,7 +153,7 @@ function drawStagedOne(one, now) {
     el("p", { class: "soft" }, one.base_snapshot === null ? "The first snapshot of the table" : `Built on snapshot ${one.base_snapshot}`, ", written ", moment(one.written, now, true), one.owner ? [", by ", isolated(one.owner)] : null, one.kept_until ? [", kept until ", moment(one.kept_until, now)] : null, ". ", isolated(one.reason), "."),
     one.tests.map((test) => el("div", { class: "test" },
       el("p", null, verdicts[test.verdict] ? verdicts[test.verdict].cloneNode(true) : isolated(test.verdict), " ", isolated(one.short[test.test] || test.test)),
-      test.failing ? table(`Rows that fail ${one.short[test.test] || test.test}`, test.failing.columns, test.failing.columns.map(() => "value"), test.failing.rows) : null,
+      test.failing ? table(visible(`Rows that fail ${one.short[test.test] || test.test}`), test.failing.columns, test.failing.columns.map(() => "value"), test.failing.rows) : null,
       !test.failing && (test.verdict === "red") ? el("p", { class: "soft" }, "No rows were kept: keep_failing_rows is false, or the test ran with an earlier version.") : null)));
 }
 
