@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from integration_tests.ui.chromium import get_chromium
 from tablestore_engine.api import Engine
@@ -30,6 +30,7 @@ def browser() -> Iterator[Browser]:
         program = get_chromium()
     except RuntimeError as error:
         pytest.fail(str(error), pytrace=False)
+    expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as play:
         started = play.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
         yield started

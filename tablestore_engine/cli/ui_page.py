@@ -38,7 +38,7 @@ def _run(arguments: argparse.Namespace) -> int:
                 write_out(server.address)
                 say("Ctrl-C ends it; the address is only for you")
             if not arguments.no_open and sys.stdout.isatty() and has_desktop(os.environ, sys.platform):
-                webbrowser.open(server.address)
+                webbrowser.open(server.make_opening())
             while not stop.wait(1.0):
                 pass
         finally:

@@ -3,6 +3,8 @@
 Checks     method GET or HEAD → Host is this very address (else another site's name leads here: DNS rebinding) → the
            token of the path, by a comparison of constant time → a known route. Anything else is refused without work.
 INVARIANT  bound to 127.0.0.1. Another user of the machine reaches the port and lacks the token.
+INVARIANT  the token is never an argument of a process, which all users see: a browser is started with an address that
+           leads to the page once, for whoever comes first.
 INVARIANT  no answer is cached or framed, and no Referer has the token.
 INVARIANT  a client that sends or reads nothing is dropped after IDLE_S, and CONNECTIONS_MAX of them are served at once.
 """
@@ -15,6 +17,7 @@ import socket
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -28,6 +31,7 @@ from tablestore_engine.ui.page_section import read_part
 LOOPBACK = "127.0.0.1"
 IDLE_S = 15.0
 CONNECTIONS_MAX = 64
+_OPEN = "open/"
 _TARGET_MAX, _FIELDS_MAX = 8_000, 64
 _HTML, _JSON, _TEXT = "text/html; charset=utf-8", "application/json", "text/plain; charset=utf-8"
 _HEADERS: Mapping[str, str] = {
@@ -50,6 +54,7 @@ class PageServer(ThreadingHTTPServer):
     def __init__(self, answers: PageAnswers, port: int = 0, token: str | None = None) -> None:
         self.answers = answers
         self.token = secrets.token_urlsafe(24) if token is None else token
+        self._codes: set[str] = set()
         self._open, self._counting = 0, OrderedLock("connections of the page", Rank.PROCESS)
         try:
             super().__init__((LOOPBACK, port), PageRequest)
@@ -75,6 +80,21 @@ class PageServer(ThreadingHTTPServer):
     def address(self) -> str:
         """With the token."""
         return f"http://{self.host}/{self.token}/"
+
+    def make_opening(self) -> str:
+        """An address that leads to the page, once."""
+        code = secrets.token_urlsafe(24)
+        with self._counting:
+            self._codes.add(code)
+        return f"http://{self.host}/{_OPEN}{code}"
+
+    def take_opening(self, path: str) -> bool:
+        """Whether it is such an address; it is none from now on."""
+        code = path.removeprefix(f"/{_OPEN}")
+        with self._counting:
+            is_known = code != path and code in self._codes
+            self._codes.discard(code)
+        return is_known
 
     def process_request(self, request: Any, client_address: Any) -> None:  # noqa: ANN401 - the base's signature
         """A thread for it, unless too many are open."""
@@ -118,6 +138,9 @@ class PageRequest(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """The page, or a part of its data."""
         refused = self._refusal()
+        if refused is HTTPStatus.FORBIDDEN and self.server.take_opening(self.path):
+            self._send(HTTPStatus.FOUND, _TEXT, "", {"Location": f"/{self.server.token}/"})
+            return
         if refused is not None:
             self._send(refused, _TEXT, refused.phrase)
             return
@@ -156,13 +179,15 @@ class PageRequest(BaseHTTPRequestHandler):
         """A link that the person followed from elsewhere: it may open the page, and no data."""
         return self.headers.get("Sec-Fetch-Mode") == "navigate" and "/api/" not in self.path
 
-    def _send(self, status: HTTPStatus, kind: str, text: str) -> None:
+    def _send(
+        self, status: HTTPStatus, kind: str, text: str, more: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         body = text.encode("utf-8", "replace")
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Content-Security-Policy", f"{policy(connects=True)}; frame-ancestors 'none'")
-        for name, value in _HEADERS.items():
+        for name, value in {**_HEADERS, **more}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":

@@ -254,3 +254,16 @@ def test_port_that_cannot_be_had(shop: World, port: int | None) -> None:
         taken.listen()
         with pytest.raises(FixRequest, match="TS1955"):
             PageServer(answers, taken.getsockname()[1] if port is None else port)
+
+
+def test_address_for_a_browser_works_once(server: PageServer) -> None:
+    """Every user sees the arguments of a process: the second one who comes with it is refused."""
+    opening = server.make_opening()
+    assert TOKEN not in opening
+    path = opening.removeprefix(f"http://{server.host}")
+    assert ask(server, path + "x")[0] == 403
+    assert ask(server, path, headers={"Host": "evil.example"})[0] == 421
+    status, headers, _ = ask(server, path)
+    assert (status, headers["location"]) == (302, f"/{TOKEN}/")
+    assert ask(server, path)[0] == 403
+    assert ask(server, "/open/")[0] == 403
