@@ -1,8 +1,8 @@
 """What a new user waits for: one model and two tests, whole processes, beside dbt-duckdb and dbt-spark (session).
 
-Steps      1 an environment of its own for the peers, kept in the cache  2 rounds in which each subject builds once, in
-           turn: ours cold, ours in a resident session, dbt-duckdb, dbt-spark  3 each result is compared (rows, sum)
-           4 docs/performance.json, `facts.small_build`
+Steps      1 an environment of its own for the peers, kept in the cache; one for our wheel  2 rounds in which each
+           subject runs once, in turn: ours cold, in a resident session, its tests alone, dbt-duckdb, dbt-spark
+           3 each result is compared (rows, sum)  4 docs/performance.json, `facts.small_build`
 INVARIANT  every subject runs the same SELECT and the same tests; dbt's first parse of a project is not measured.
 Usage      python -m benchmarks.small_build [--rounds 7] [--write]
 """
@@ -27,7 +27,8 @@ from tablestore_engine.api import Engine
 ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs" / "performance.json"
 ROWS = 10_000
-COLD, RESIDENT, DUCKDB, SPARK = "ours, cold", "ours, resident session", "dbt-duckdb", "dbt-spark, session"
+COLD, RESIDENT, TESTS = "ours, cold", "ours, resident session", "ours, dbt test alone"
+DUCKDB, SPARK = "dbt-duckdb", "dbt-spark, session"
 _SCHEMA = """
 models:
   - name: orders
@@ -46,7 +47,9 @@ _DUCKDB_ROWS = f"select {_COLUMNS} from range({ROWS}) as r(id)"
 
 @dataclass(frozen=True)
 class Subject:
-    """One adapter on one project; `dbt` is the program, `resident` says that a session of ours is kept for it."""
+    """One adapter on one project. `dbt`: the program; `command`: what is measured, after one build; `resident`: a
+    session of ours is kept for it.
+    """
 
     name: str
     dbt: Path
@@ -54,6 +57,7 @@ class Subject:
     model: str
     read: Callable[[Path], tuple[int, int]]
     resident: bool = False
+    command: str = "build"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -63,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        seconds = _measure(_subjects(), Path(folder), options.rounds)
+        seconds = _measure(_subjects(_install(Path(folder))), Path(folder), options.rounds)
     facts = _facts(seconds)
     print(json.dumps(facts, indent=2))
     if options.write:
@@ -72,14 +76,25 @@ def main(arguments: Sequence[str] | None = None) -> None:
         RESULT.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
 
 
-def _subjects() -> tuple[Subject, ...]:
-    ours = Path(sys.executable).with_name("dbt")
+def _install(folder: Path) -> Path:
+    """The `dbt` of an environment with our wheel: the peers are wheels too, and those are imported faster."""
+    bin_folder, pip = folder / "ours" / "bin", [sys.executable, "-m", "pip", "--quiet", "wheel", "--no-deps"]
+    subprocess.run([*pip, "--wheel-dir", str(folder), str(ROOT)], check=True)
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "ours")], check=True)
+    wheel = next(folder.glob("dbt_tablestore-*.whl"))
+    install = [str(bin_folder / "pip"), "install", "--quiet", str(wheel), "-c", str(ROOT / "constraints.txt")]
+    subprocess.run(install, check=True)
+    return bin_folder / "dbt"
+
+
+def _subjects(ours: Path) -> tuple[Subject, ...]:
     theirs = SMALL_BUILD_PEERS.python().with_name("dbt")
     key = "{{ config(materialized='tablestore', primary_key='id') }}\n"
     ours_profile = "{type: tablestore, warehouse: warehouse, schema: bench}"
     return (
         Subject(COLD, ours, ours_profile, key + _SPARK_ROWS, _our_rows),
         Subject(RESIDENT, ours, ours_profile, key + _SPARK_ROWS, _our_rows, resident=True),
+        Subject(TESTS, ours, ours_profile, key + _SPARK_ROWS, _our_rows, command="test"),
         Subject(DUCKDB, theirs, "{type: duckdb, path: bench.duckdb}", _TABLE + _DUCKDB_ROWS, _duckdb_rows),
         Subject(
             SPARK,
@@ -99,17 +114,20 @@ def _measure(subjects: Sequence[Subject], folder: Path, rounds: int) -> dict[str
     seconds: dict[str, list[float]] = {one.name: [] for one in subjects}
     for number, subject in enumerate(subjects):
         _make_project(subject, folder / str(number))
+        if subject.resident:
+            _session(subject, "start", folder / str(number))
     try:
         for round_number in range(rounds + 1):
             for number, subject in enumerate(subjects):
-                took = _build(subject, folder / str(number))
+                command = subject.command if round_number else "build"
+                took = _run(subject, command, folder / str(number))
                 if round_number:
                     seconds[subject.name].append(took)
                     print(f"  {round_number} {subject.name:<26} {took:8.2f} s", flush=True)
     finally:
         for number, subject in enumerate(subjects):
             if subject.resident:
-                _session("stop", folder / str(number))
+                _session(subject, "stop", folder / str(number))
     return seconds
 
 
@@ -124,23 +142,21 @@ def _make_project(subject: Subject, project: Path) -> None:
         path = project / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    if subject.resident:
-        _session("start", project)
 
 
-def _session(action: str, project: Path) -> None:
-    program = Path(sys.executable).with_name("tablestore")
+def _session(subject: Subject, action: str, project: Path) -> None:
+    program = subject.dbt.with_name("tablestore")
     subprocess.run([str(program), "session", action], cwd=project, check=True, capture_output=True)
 
 
-def _build(subject: Subject, project: Path) -> float:
-    command = [str(subject.dbt), "build", "--profiles-dir", "."]
+def _run(subject: Subject, name: str, project: Path) -> float:
+    command = [str(subject.dbt), name, "--profiles-dir", "."]
     started = time.monotonic()
     done = subprocess.run(
         command, cwd=project, env=_environment(), capture_output=True, text=True, check=False
     )
     took = time.monotonic() - started
-    if done.returncode != 0 or "PASS=3" not in done.stdout:
+    if done.returncode != 0 or f"PASS={3 if name == 'build' else 2}" not in done.stdout:
         raise SystemExit(f"{subject.name} failed:\n{done.stdout}\n{done.stderr}")
     expected = (ROWS, ROWS * (ROWS - 1) // 2)
     if subject.read(project) != expected:
