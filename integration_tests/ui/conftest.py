@@ -32,7 +32,9 @@ def browser() -> Iterator[Browser]:
         pytest.fail(str(error), pytrace=False)
     expect.set_options(timeout=WAIT_MS)
     with sync_playwright() as play:
-        started = play.chromium.launch(executable_path=program, chromium_sandbox=os.geteuid() != 0)
+        started = play.chromium.launch(
+            executable_path=program, chromium_sandbox=os.geteuid() != 0, args=["--disable-dev-shm-usage"]
+        )
         yield started
         started.close()
 

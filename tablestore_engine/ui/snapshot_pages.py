@@ -1,20 +1,19 @@
-"""Snapshots of one table page by page, newest first, so that 10,000 of them cost one listing and a page of files.
+"""Snapshots of one table page by page, newest first, so that 10,000 of them cost a page of files and no listing.
 
+INVARIANT  ids have no gaps: each number between the oldest and the newest snapshot is taken (store.metadata.snapshots).
+           One that is not there all the same is left out.
 INVARIANT  a page reads at most PAGE_MAX snapshot files, and the history at most HISTORY_POINTS.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from functools import partial
 
 from tablestore_engine.api import Table
-from tablestore_engine.fileio.base import FileStatus
-from tablestore_engine.format.layout import find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.moments import moment_text
 from tablestore_engine.store.expiry.expire_snapshots import find_horizon
-from tablestore_engine.store.metadata.snapshots import SNAPSHOT_PREFIX, SnapshotStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.ui.commit_records import Record, snapshot_record
 
@@ -22,41 +21,40 @@ PAGE_MAX, HISTORY_POINTS = 120, 48
 
 
 def read_snapshot_page(table: Table, before: int | None = None) -> Record:
-    """The newest PAGE_MAX snapshots whose id is below `before`, oldest first; the listing's ends; a sparse history."""
+    """The newest PAGE_MAX snapshots whose id is below `before`, oldest first; the ends of all; a sparse history."""
     snapshots = table.store.snapshots
-    listed = snapshots.list_newest_first()
-    ids = [find_id(status.name, SNAPSHOT_PREFIX) or 0 for status in listed]
-    below = [at for at, number in enumerate(ids) if before is None or number < before]
-    page = [listed[at] for at in below[:PAGE_MAX]]
+    oldest, newest = snapshots.find_earliest_id(), snapshots.find_latest_id()
+    every = range(0) if oldest is None or newest is None else range(oldest, newest + 1)
+    end = every.stop if before is None else min(max(before, every.start), every.stop)
+    page = range(max(every.start, end - PAGE_MAX), end)
     tags: dict[int, list[str]] = {}
     for name, number in table.list_tags().items():
         tags.setdefault(number, []).append(name)
-    found = _read(table, snapshots, page)
     return {
-        "snapshots": [snapshot_record(one, tags.get(one.id, [])) for one in reversed(found)],
-        "total": len(ids),
-        "oldest": ids[-1] if ids else None,
-        "newest": ids[0] if ids else None,
-        "has_older": len(below) > PAGE_MAX,
+        "snapshots": [snapshot_record(one, tags.get(one.id, [])) for one in _read(table, page)],
+        "total": len(every),
+        "oldest": oldest,
+        "newest": newest,
+        "has_older": page.start > every.start,
         "tags": [{"name": name, "snapshot": at} for at, names in sorted(tags.items()) for name in names],
-        "history": _history(table, snapshots, listed) if len(ids) > PAGE_MAX else [],
+        "history": _history(table, every) if len(every) > PAGE_MAX else [],
     }
 
 
-def _read(table: Table, snapshots: SnapshotStore, page: Sequence[FileStatus]) -> list[Snapshot]:
+def _read(table: Table, ids: Iterable[int]) -> list[Snapshot]:
     """Those that vanish meanwhile are left out."""
-    looks = [partial(snapshots.find_listed, status) for status in page]
+    find = table.store.snapshots.find_file
+    looks = [partial(find, number) for number in ids]
     return [one for one in table.store.fileio.run_together(looks) if one is not None]
 
 
-def _history(table: Table, snapshots: SnapshotStore, listed: Sequence[FileStatus]) -> list[Record]:
+def _history(table: Table, every: range) -> list[Record]:
     """Rows and time of snapshots at equal distances, oldest first, the two ends among them."""
-    last = len(listed) - 1
-    places = sorted({round(at * last / (HISTORY_POINTS - 1)) for at in range(HISTORY_POINTS)}, reverse=True)
-    found = _read(table, snapshots, [listed[at] for at in places])
+    last = len(every) - 1
+    places = sorted({round(at * last / (HISTORY_POINTS - 1)) for at in range(HISTORY_POINTS)})
     return [
         {"id": one.id, "committed_at": moment_text(one.time_millis), "rows": one.total_record_count}
-        for one in found
+        for one in _read(table, (every[at] for at in places))
     ]
 
 

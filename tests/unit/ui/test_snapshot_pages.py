@@ -1,4 +1,4 @@
-"""10,000 snapshots cost one listing and a page of files."""
+"""10,000 snapshots cost a page of files and no listing of them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def counted() -> Iterator[Counter[str]]:
 
 
 def test_newest_page_reads_one_page(engine: Engine) -> None:
-    """And a sample of the history; the listing is read once or twice."""
+    """And a sample of the history; the folder of snapshots is not listed."""
     with counted() as calls:
         page: Any = read_snapshot_page(engine.table("demo.orders"))
     assert [one["id"] for one in page["snapshots"]] == list(range(MANY - PAGE_MAX + 1, MANY + 1))
