@@ -151,7 +151,7 @@ def test_compiling_says_who_runs_the_query(feed: Shop) -> None:
     )
     feed.dbt("compile", "--select", "copy", "many", "met")
     said = "\n".join(feed.shown)
-    assert "copy: its query is asked of each range of changes alone" in said
+    assert "copy: its query runs over each range of changes separately" in said
     assert "many: Spark's own streaming runs its query" in said
     assert "an aggregate (GROUP BY, count, sum, …); rows come out in update mode" in said
     assert "met: who runs its query is known when it runs: it reads an ephemeral model" in said

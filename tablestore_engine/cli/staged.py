@@ -158,7 +158,8 @@ def _publish(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> 
         print_json([publication_record(one) for one in done])
     else:
         for one in done:
-            write_out(one.line())
+            if one.state == PUBLISHED or len(done) > 1:  # what refused the only one is raised
+                write_out(one.line())
     check_published(done)
     return 0
 

@@ -167,7 +167,8 @@ def why_unfit(table: CatalogTable, version: int) -> TablestoreError | None:
             what,
             why="it has no primary key by which the database's log identifies its updates and deletes, nor one unique "
             "index that all rows are in and that is its replica identity",
-            fix=f"alter table {table.title} add primary key (…), or leave it out: name others with --table",
+            fix=f"alter table {table.title} add primary key (…), then sync with --resnapshot {table.title}. A first "
+            "start can leave it out: name the others with --table",
         )
     if (trouble := _trouble(table, version)) is None:
         return None

@@ -98,7 +98,8 @@ def client_properties(options: Mapping[str, str], profile: Mapping[str, str], ow
         raise options_conflict(
             owner,
             "'log.system' = 'kafka', and no brokers are named; a table's own options are not asked for them",
-            "add kafka.bootstrap.servers to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
+            "name the brokers: `brokers` of the profile for dbt, --bootstrap or TABLESTORE_KAFKA for a command, "
+            "Engine(…, log={'kafka.bootstrap.servers': …}) in Python",
         )
     owned = sorted(_OWNED & client.keys())
     if owned:

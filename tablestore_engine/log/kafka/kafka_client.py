@@ -214,8 +214,8 @@ def client_error(
             "TS1702",
             what,
             why=f"the brokers at {config.brokers} gave no answer within {config.timeout_s:.0f} s: {why}",
-            fix="start the broker (`tablestore broker start`) or correct kafka.bootstrap.servers in `log:` of the "
-            "profile (or --bootstrap), then publish again",
+            fix="start the broker (`tablestore broker start`), or correct its address (`brokers` of the profile, "
+            "--bootstrap, TABLESTORE_KAFKA); then run the command again",
         )
     return KafkaRequestFailed(
         "TS1711",

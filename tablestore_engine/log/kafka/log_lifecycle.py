@@ -235,7 +235,8 @@ def _taken(settings: LogSettings, why: str) -> FixRequest:
         "TS1704",
         f"topic {settings.topic} cannot be the log of {settings.table}",
         why=why,
-        fix="choose another 'kafka.topic', or delete the topic and its marker topic if nobody needs them",
+        fix=f"choose another 'kafka.topic'. If nobody needs the messages, delete {settings.topic} and "
+        f"{settings.marker_topic} with the tools of Kafka (DROP TABLE of the former table would have done it)",
     )
 
 

@@ -8,8 +8,8 @@
                                   /turn/<uuid>              further writes into the same stage (append_to_stage)
 
 Steps      publish: no further writes → main still at the base? → schema → exclusive create of main's snapshot-(N+1)
-           with that very content → LATEST → branch removed. Main was compacted meanwhile → the same rows on top
-           (stage_rebase).
+           with that very content, and the time of now → LATEST → branch removed. Main was compacted meanwhile → the
+           same rows on top (stage_rebase).
            Main's rows or columns changed → RetryError TS1308: plan and test again
 INVARIANT  nothing in main's snapshot folder changes before publishing (folds before the write apart); the claim
            itself is the compare-and-set: what the tests saw is what is published.
@@ -23,7 +23,7 @@ CRASH      staged, not published: the branch waits. Published, branch still ther
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from tablestore_engine.errors import (
@@ -190,23 +190,26 @@ class Staging:
         )
 
     def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
-        """Bit for bit, while main is where it was; None when it is not."""
-        main = self.committer.main
-        if self.context.snapshots.find_latest() != staged.base:
+        """As it was tested, while main is where it was; None when it is not.
+
+        Only its time is another: before it is published no reader of main saw these rows.
+        """
+        main, base = self.committer.main, staged.base
+        if self.context.snapshots.find_latest() != base:
             return None
-        schema = self._branch(staged).schemas.get(staged.snapshot.schema_id)
-        known = staged.base is not None and schema.id == staged.base.schema_id
+        earliest = staged.snapshot.time_millis if base is None else base.time_millis
+        published = replace(staged.snapshot, time_millis=max(self.context.runtime.now_ms(), earliest))
+        schema = self._branch(staged).schemas.get(published.schema_id)
+        known = base is not None and schema.id == base.schema_id
         try:
-            won = self.committer.claim(
-                main, staged.snapshot, None if known or schema.claim is None else schema
-            )
+            won = self.committer.claim(main, published, None if known or schema.claim is None else schema)
         except NumberTakenError:
             won = False
         if not won:
             main.cover_schemas()
             return None
-        main.settle(staged.snapshot)
-        return report_of(staged.snapshot)
+        main.settle(published)
+        return report_of(published)
 
     def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
         return publish_rebased(self.context, self._branch(staged), self.committer, staged)

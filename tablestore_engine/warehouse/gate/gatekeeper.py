@@ -64,9 +64,13 @@ class Publication:
         if self.state == PENDING and self.report is not None:
             return (
                 f"{self.staged.table}: {self.report.summary()} is published in the table, "
-                f"its log is PENDING: {self.error}"
+                f"its log is PENDING: {self._reason()}"
             )
-        return f"{self.staged.table} NOT published: {self.error}"
+        return f"{self.staged.table} NOT published: {self._reason()}"
+
+    def _reason(self) -> str:
+        """The error in one line."""
+        return "; ".join(line.strip() for line in str(self.error).splitlines())
 
 
 class Gatekeeper:

@@ -75,8 +75,8 @@ def test_red_publishes_nothing_and_says_so_once(engine: Engine) -> None:
     (item,) = engine.gate.read_book("demo").staged
     assert run.coordinator.take_held_back() == (
         (
-            "demo.orders NOT published: red: unique; its rows: select * from "
-            "`demo__at_branch_dbt_aaaabbbbcccc`.`orders`; its changes: tablestore diff demo.orders @staged"
+            "demo.orders NOT published: red: unique; its rows: tablestore head demo.orders --snapshot @staged; "
+            "its changes: tablestore diff demo.orders @staged"
         ),
         (
             "1 of this run's tables wait, and readers do not see them yet: demo.orders (tablestore staged)"

@@ -327,8 +327,8 @@ def test_a_moment_that_is_none_is_an_error(name: str, text: str) -> None:
 
 
 def test_the_page_shows_what_is_sent() -> None:
-    """Each example of docs/log-system.md is the message that this row gives; Avro in hexadecimal."""
-    page = (Path(__file__).parents[3] / "docs" / "log-system.md").read_text()
+    """Each example of docs/kafka-envelope.md is the message that this row gives; Avro in hexadecimal."""
+    page = (Path(__file__).parents[3] / "docs" / "kafka-envelope.md").read_text()
     examples = page.partition("```\ndebezium-json\n")[2].partition("\n```")[0].split("\n\n")
     shown = dict(zip(["debezium-json", "canal-json", "maxwell-json", "json", "avro"], examples, strict=True))
     columns = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("day", pa.date32(), nullable=False),

@@ -122,6 +122,17 @@ def test_a_group_with_a_table_that_moved_stays_whole(tmp_path: Path) -> None:
     assert len(engine.staged("d")) == 2
 
 
+def test_a_refusal_is_one_line(tmp_path: Path) -> None:
+    """Logs and terminals show a line break in it as two characters."""
+    engine = open_engine(tmp_path)
+    stage_both(engine)
+    engine.write("d.parent", rows(9), WriteSpec())
+    for done in publish_all(engine):
+        assert f"{done.staged.table} NOT published: TS1075 " in done.line()
+        assert "; why: " in done.line()
+        assert "\n" not in done.line()
+
+
 def test_folding_keeps_the_version_of_rows(tmp_path: Path) -> None:
     """A compacted table has another snapshot with the same rows: no verdict ages."""
     engine = open_engine(tmp_path)

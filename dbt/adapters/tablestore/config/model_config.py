@@ -320,7 +320,7 @@ def _require_log_target(name: str, options: Mapping[str, str], brokers: str | No
             "TS1816",
             f"model {name} has log_system='kafka' but no brokers",
             why="neither profile nor TABLESTORE_KAFKA names any; a model only says which topic is its own",
-            fix='add log: {kafka.bootstrap.servers: "host:9092"} to the profile',
+            fix='set `brokers: "host:9092"` in the profile (`none` means no broker), or TABLESTORE_KAFKA',
         )
 
 

@@ -60,9 +60,14 @@ def held_line(item: Staged, reason: str) -> str:
     if item.is_out:
         return f"{item.table}: {reason}; send it: tablestore publish {item.table}"
     database, table = item.table.split(".", maxsplit=1)
-    where = f"`{versioned_database(database, TableVersion(branch=item.name))}`.`{table}`"
-    line = f"{item.table} NOT published: {reason}; its rows: select * from {where}"
-    return line if item.is_beside else f"{line}; its changes: tablestore diff {item.table} @staged"
+    if item.is_beside:
+        where = f"`{versioned_database(database, TableVersion(branch=item.name))}`.`{table}`"
+        return f"{item.table} NOT published: {reason}; its rows: select * from {where}"
+    rows, changes = (
+        f"tablestore head {item.table} --snapshot @staged",
+        f"tablestore diff {item.table} @staged",
+    )
+    return f"{item.table} NOT published: {reason}; its rows: {rows}; its changes: {changes}"
 
 
 def abstention(item: Staged, outcome: Outcome) -> str:

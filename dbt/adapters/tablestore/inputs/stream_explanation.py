@@ -43,7 +43,7 @@ def explain_streams(
     if stateful is None:
         by_key = "; updates and deletes of the stream are applied by key, before joins and filters"
         is_by_key = streams.retracted(settings.node) is not None
-        return f"{name}: its query is asked of each range of changes alone, and remembers nothing" + (
+        return f"{name}: its query runs over each range of changes separately, without state" + (
             by_key if is_by_key else ""
         )
     return (
