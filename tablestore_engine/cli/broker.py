@@ -85,8 +85,12 @@ def _status(arguments: argparse.Namespace) -> int:
 
 
 def _url(arguments: argparse.Namespace) -> int:
+    """Without a broker stdout stays empty, for `export TABLESTORE_KAFKA=$(tablestore broker url)`."""
     info = find_broker(_folder(arguments))
-    _print(info, as_json=arguments.json, text=info.url if info else "not running")
+    if info is None and not arguments.json:
+        say("the broker is not running; start it with: tablestore broker start")
+        return 1
+    _print(info, as_json=arguments.json, text="" if info is None else info.url)
     return 0 if info else 1
 
 
