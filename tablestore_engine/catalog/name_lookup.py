@@ -64,7 +64,7 @@ class NameLookup:
         if store is not None:
             resolved = resolve_table(store, version)
             if version is None and resolved.snapshot is NO_SNAPSHOT:
-                _require_published(store, identifier)
+                require_published(store, identifier)
             return resolved
         view = self._catalog.views.find(identifier)
         if view is None:
@@ -112,14 +112,21 @@ def _is_name(text: str) -> bool:
     return text.replace("_", "a").isalnum() and text.isascii()
 
 
-def _require_published(store: TableStore, identifier: Identifier) -> None:
-    """A table that only has staged rows is not an empty table: a reader of it would build on nothing."""
+def require_published(store: TableStore, identifier: Identifier) -> None:
+    """REQUIRES a table without snapshots. One with staged rows is not an empty table: a reader would build on nothing.
+
+    Raises NotFound TS1417.
+    """
     if staged := store.staging.list_all():
+        name = staged[-1].name
+        several = len(staged) > 1
         raise NotFound(
             "TS1417",
             f"table {identifier} has no published snapshot yet",
-            why=f"its first rows wait in the staged snapshot {staged[-1].name} for their tests",
-            fix="run its tests (dbt test), or publish them: tablestore staged publish",
+            why=f"its first rows wait in the staged snapshot {name} for their tests",
+            fix="run its tests (dbt test), or publish them: "
+            f"tablestore staged publish {identifier}{f' {name}' if several else ''}; "
+            f"to see them: tablestore head {identifier} --snapshot @staged{f':{name}' if several else ''}",
         )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 import pyarrow as pa
 
 from tablestore_engine.api import Table
+from tablestore_engine.catalog.name_lookup import require_published
 from tablestore_engine.cli.output import print_json, print_table, say
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.errors import FixRequest
@@ -60,13 +61,19 @@ def _head(arguments: argparse.Namespace) -> int:
 
 
 def find_state(table: Table, name: str | None) -> tuple[TableStore, ScanPlan]:
-    """The files of a state: None is the newest snapshot. Raises NotFound for one that is not there, TS1544, TS1547."""
+    """The files of a state: None is the newest snapshot.
+
+    Raises NotFound for a state that does not exist, TS1417 if all rows are staged, TS1544, TS1547.
+    """
     if name is not None and name.partition(":")[0] == STAGED:
         store = table.compare(name).seen
         return store, store.plan_scan()
     if name is not None and name.isdecimal():
         return table.store, table.scan(snapshot=int(name)).plan()
-    return table.store, table.scan(tag=name).plan()
+    plan = table.scan(tag=name).plan()
+    if plan.snapshot is None:
+        require_published(table.store, table.identifier)
+    return table.store, plan
 
 
 def take_first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.RecordBatch]:

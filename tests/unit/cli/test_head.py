@@ -44,6 +44,28 @@ def test_head_of_a_past_state(run: Run, engine: Engine) -> None:
     assert ids("--snapshot", "@staged") == ids("--snapshot", "@staged:try") == [2, 3, 4, 9]
 
 
+def test_head_of_a_table_with_staged_rows_only_is_an_error(run: Run, engine: Engine) -> None:
+    """TS1417 instead of an empty table; its commands can be copied, also with two staged snapshots."""
+    engine.write("demo.first", orders((1, "ann", 1.0)), WriteSpec(table=KEYED, stage="try"))
+    done = run("head", "demo.first")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("TS1417 table demo.first has no published snapshot yet")
+    assert "tablestore staged publish demo.first;" in done.err
+    assert done.err.endswith("tablestore head demo.first --snapshot @staged\n")
+    assert [row["order_id"] for row in run("head", "demo.first", "--snapshot", "@staged", "--json").json] == [1]
+    engine.write("demo.first", orders((2, "bob", 2.0)), WriteSpec(table=KEYED, stage="two"))
+    done = run("head", "demo.first")
+    assert "tablestore staged publish demo.first two;" in done.err
+    assert done.err.endswith("tablestore head demo.first --snapshot @staged:two\n")
+
+
+def test_head_of_an_empty_table_prints_no_rows(run: Run, engine: Engine) -> None:
+    """A table without any snapshot, staged or published, is empty."""
+    engine.create_table("demo.empty", pa.schema({"id": pa.int64()}))
+    done = run("head", "demo.empty")
+    assert (done.status, done.err) == (0, "")
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [
