@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 
 from tablestore_engine.cli.command_list import ENTRIES, overview, unknown_command
+from tablestore_engine.cli.command_parser import CommandParser
 from tablestore_engine.cli.output import say, write_out
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.interrupts import Terminated, interrupted_by_sigterm
@@ -78,7 +79,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     plugins = {} if words[0] in COMMANDS else _plugins()
     register = _find_register(words[0], plugins)
     if register is None:
-        say(unknown_command(words[0], [*COMMANDS, *plugins]))
+        say(unknown_command(words[0], [*COMMANDS, *plugins, "--version", "--help"]))
         return 2
     return _run_command(words, register)
 
@@ -93,7 +94,7 @@ def find_registers() -> Mapping[str, Register]:
 def make_parser(name: str, register: Register) -> tuple[argparse.ArgumentParser, Run]:
     """The parser of a command, and what runs it."""
     text = ENTRIES[name].text if name in ENTRIES else None
-    parser = argparse.ArgumentParser(prog=f"tablestore {name}", description=text)
+    parser = CommandParser(prog=f"tablestore {name}", description=text)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     return parser, register(parser)
 

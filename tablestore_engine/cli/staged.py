@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 
 from tablestore_engine.api import Engine
+from tablestore_engine.cli.command_parser import did_you_mean
 from tablestore_engine.cli.commit_record import publication_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import (
@@ -46,25 +48,21 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--force", action="store_true", help="publish it whatever its tests said, and alone")
     add_place(parser, name=None)
     add_brokers(parser)
-    return _run
+    return partial(_run, parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
-    action, *rest = (
-        arguments.words
-        if arguments.words[:1] and arguments.words[0] in _ACTIONS
-        else (
-            "list",
-            *arguments.words,
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    words = arguments.words
+    action, rest = (words[0], words[1:]) if words and words[0] in _ACTIONS else ("list", words)
+    if action == "list" and len(rest) > 1:
+        hint = did_you_mean(words[0], _ACTIONS)
+        parser.error(
+            "list takes at most a table or a database"
+            if words[0] == action
+            else f"there is no action {words[0]!r} (choose from {', '.join(_ACTIONS)}){hint}"
         )
-    )
-    if len(rest) > 2 or (action == "list" and len(rest) > 1) or (action != "list" and not rest):
-        raise FixRequest(
-            "TS1976",
-            f"staged {' '.join(arguments.words)} is not a command",
-            why=f"{action} takes {'at most a table or database' if action == 'list' else 'db.table and a name'}",
-            fix="write staged [list] [db[.table]], or staged show|drop|publish db.table [NAME]",
-        )
+    if action != "list" and not 1 <= len(rest) <= 2:
+        parser.error(f"{action} takes db.table, and the name of a staged snapshot if there are several")
     with open_engine(arguments) as engine:
         return _ACTIONS[action](engine, rest, arguments)
 

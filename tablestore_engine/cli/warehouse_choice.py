@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.cli.command_parser import did_you_mean
 from tablestore_engine.cli.output import say
 from tablestore_engine.cli.terminal_progress import command_progress
 from tablestore_engine.cli.warehouse_folder import FOLDER, WAREHOUSE_ENV, find_folder, our_users, owner_of
@@ -138,7 +139,7 @@ def list_databases(engine: Engine, wanted: str | None) -> tuple[str, ...]:
             "TS1925",
             f"there is no database {wanted}",
             why=f"the warehouse {engine.warehouse} has {', '.join(known) or 'none'}",
-            fix="correct the name; a table is written db.table",
+            fix=f"correct the name; a table is written db.table{did_you_mean(wanted, known)}",
         )
     return known if wanted is None else (wanted,)
 

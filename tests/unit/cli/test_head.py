@@ -52,7 +52,9 @@ def test_head_of_a_table_with_staged_rows_only_is_an_error(run: Run, engine: Eng
     assert done.err.startswith("TS1417 table demo.first has no published snapshot yet")
     assert "tablestore staged publish demo.first;" in done.err
     assert done.err.endswith("tablestore head demo.first --snapshot @staged\n")
-    assert [row["order_id"] for row in run("head", "demo.first", "--snapshot", "@staged", "--json").json] == [1]
+    assert [row["order_id"] for row in run("head", "demo.first", "--snapshot", "@staged", "--json").json] == [
+        1
+    ]
     engine.write("demo.first", orders((2, "bob", 2.0)), WriteSpec(table=KEYED, stage="two"))
     done = run("head", "demo.first")
     assert "tablestore staged publish demo.first two;" in done.err

@@ -81,7 +81,12 @@ def test_version_of_a_missing_package_is_reported(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("word", "near"),
-    [("snapshot", "did you mean snapshots?"), ("run_stream", "did you mean run-stream?"), ("xyzzy", None)],
+    [
+        ("snapshot", "did you mean snapshots?"),
+        ("run_stream", "did you mean run-stream?"),
+        ("version", "did you mean --version?"),
+        ("xyzzy", None),
+    ],
 )
 def test_unknown_command_goes_to_stderr(run: Run, word: str, near: str | None) -> None:
     """Exit status 2, nothing on stdout, the nearest names on stderr."""
@@ -97,6 +102,69 @@ def test_wrong_arguments_end_with_2(run: Run) -> None:
     with pytest.raises(SystemExit) as ended:
         run("diff", "demo.orders", "one")
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("broker", "strat"), "; did you mean start?"),
+        (("tag", "creat", "demo.orders", "x"), "did you mean create?"),
+        (("head", "demo.orders", "--colums", "id"), "; did you mean --columns instead of --colums?"),
+        (("head", "demo.orders", "--colums=id"), "; did you mean --columns instead of --colums?"),
+        (
+            ("tag", "create", "demo.orders", "x", "--snapshto", "1"),
+            "did you mean --snapshot instead of --snapshto?",
+        ),
+        (("sync", "shop", "--imto", "demo"), "required: --into; did you mean --into instead of --imto?"),
+        (("staged", "publsh", "demo.orders"), "there is no action 'publsh'"),
+        (("staged", "publsh", "demo.orders"), "did you mean publish?"),
+        (("staged", "list", "demo", "more"), "list takes at most a table or a database"),
+        (("staged", "publish"), "publish takes db.table"),
+    ],
+)
+def test_misspelled_words_end_with_2_and_the_nearest_name(
+    capsys: pytest.CaptureFixture[str], words: tuple[str, ...], text: str
+) -> None:
+    """Actions and options, also those of subcommands and of a missing required option."""
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    printed = capsys.readouterr()
+    assert (ended.value.code, printed.out) == (2, "")
+    assert printed.err.startswith("usage: tablestore ")
+    assert text in printed.err, printed.err
+
+
+def test_a_strange_option_is_reported_without_control_characters(capsys: pytest.CaptureFixture[str]) -> None:
+    """Nothing near has no hint; the word's control characters do not reach the terminal."""
+    with pytest.raises(SystemExit):
+        main(["head", "demo.orders", "--zzzz\x1b[2J"])
+    printed = capsys.readouterr().err
+    assert "unrecognized arguments: --zzzz" in printed
+    assert "\x1b" not in printed
+    assert "did you mean" not in printed
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (("head", "demo.oders"), "demo.orders"),
+        (("head", "dmo.order"), "demo.orders"),
+        (("staged", "demp"), "demo"),
+        (("head", "demo.xyz"), None),
+        (("head", "demo.big"), None),
+        (("head", "other.orders"), None),
+    ],
+)
+def test_a_missing_table_is_reported_with_the_nearest_name(
+    run: Run, warehouse: Path, words: tuple[str, ...], near: str | None
+) -> None:
+    """Tables of the same database, or of the nearest one; folders without a table are no name."""
+    (warehouse / "demo.db" / "oders").mkdir()
+    (warehouse / "demo.db" / "oders\x1b[2J").mkdir()
+    done = run(*words)
+    assert (done.status, done.out) == (1, "")
+    assert ("did you mean" in done.err) is (near is not None), done.err
+    assert near is None or done.err.endswith(f"did you mean {near}?\n")
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:
