@@ -50,7 +50,8 @@ _PUBLIC = "public"
 class SyncSpec:
     """`into`: a database of the warehouse; schema `public` gives its tables their own names, any other
     `<schema>__<table>`. `options`: of tables that are made. `resnapshot`: tables of the source (`schema.table`): all
-    their rows are read again first, whatever the record says of them.
+    their rows are read again first, whatever the record says of them. `names_unchanged`: a line for tables without
+    messages too.
     """
 
     into: str
@@ -58,6 +59,7 @@ class SyncSpec:
     on_truncate: OnTruncate = OnTruncate.APPLY
     options: Mapping[str, str] = field(default_factory=dict)
     resnapshot: tuple[str, ...] = ()
+    names_unchanged: bool = True
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class SyncReport:
     def is_success(self) -> bool:
         """Every table is up to now."""
         return self.is_complete and not self.errors
+
+    @property
+    def has_changes(self) -> bool:
+        """A table has read messages, or has failed."""
+        return bool(self.errors) or any(one.messages for one in self.tables.values())
 
     def record(self) -> dict[str, Any]:
         """For JSON."""
@@ -233,8 +240,10 @@ class TableRound:
             on_truncate=spec.on_truncate,
             options=spec.options,
         )
-        self.reports[name] = self._engine.ingest(asked, stop=self._stop, say=self._say)
-        self._say(f"{name}: {self.reports[name].summary()}")
+        report = self._engine.ingest(asked, stop=self._stop, say=self._say)
+        self.reports[name] = report
+        if report.messages or spec.names_unchanged:
+            self._say(f"{name}: {report.summary()}")
 
     def _failed(self, name: str, error: TablestoreError) -> None:
         self.errors[name] = error

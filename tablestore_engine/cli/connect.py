@@ -147,12 +147,14 @@ def _sync(arguments: argparse.Namespace) -> int:
                 status = 1
                 said = _say_once(error, said)
             else:
-                said, spec = "", replace(spec, resnapshot=())
+                said = ""
                 if report.is_complete or not arguments.follow:
                     status = 0 if report.is_success else 1
-                    _report(report, as_json=arguments.json)
+                    if spec.names_unchanged or report.has_changes or arguments.json:
+                        _report(report, as_json=arguments.json)
                 elif report.errors:  # it was stopped, and had found tables that cannot be brought up to now
                     status = 1
+                spec = replace(spec, resnapshot=(), names_unchanged=False)
             if not arguments.follow or stop.wait(arguments.interval):
                 return status
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -70,6 +71,23 @@ def test_a_round_that_is_stopped_is_not_complete() -> None:
     done.ingest_all(followed(*TITLES[:2]), frozenset(f"shop.{one}" for one in TITLES))
     assert list(done.reports) == ["demo.a"]
     assert not done.is_complete
+
+
+def test_unchanged_tables_are_named_only_if_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    """`names_unchanged` decides about tables without messages; errors always have a line."""
+
+    def ingest(spec: IngestSpec, **_: Any) -> IngestReport:
+        return IngestReport(spec.into, "kafka:t", messages=int(spec.into == "demo.b"))
+
+    for names_unchanged, named in (
+        (True, ["demo.crm__d", "demo.a", "demo.b"]),
+        (False, ["demo.crm__d", "demo.b"]),
+    ):
+        done = round_of(ingest, threading.Event())
+        done._spec = replace(done._spec, names_unchanged=names_unchanged)
+        done.ingest_all(followed("crm.d", *TITLES[:2]), frozenset(f"shop.{one}" for one in TITLES))
+        printed = capsys.readouterr().out.splitlines()
+        assert [line.split(":")[0] for line in printed if line.startswith("demo.")] == named
 
 
 def test_a_table_without_its_re_snapshot_is_refused() -> None:

@@ -6,12 +6,14 @@ import argparse
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from tablestore_engine.api.database_sync import SyncReport
+from tablestore_engine.api.database_sync import SyncReport, SyncSpec
 from tablestore_engine.cli import connect
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.ingest.ingest_spec import IngestReport
 
 WHOLE, CUT = SyncReport("0/1", {}, {}, is_complete=True), SyncReport("0/1", {}, {}, is_complete=False)
 FAILED = SyncReport("0/1", {}, {"d.t": FixRequest("TS1491", "d.t", why="w", fix="f")}, is_complete=False)
@@ -26,9 +28,32 @@ def test_sync_stopped_within_a_round_reports_what_it_knows(
     monkeypatch: pytest.MonkeyPatch, rounds: tuple[SyncReport, ...], status: int
 ) -> None:
     """0 only when a round was whole and no later one has met a table that cannot be followed."""
-    stop, left = threading.Event(), list(rounds)
+    assert _follow(monkeypatch, rounds)[0] == status
 
-    def one_round(*_: object, **__: object) -> SyncReport:
+
+def test_sync_follow_prints_later_iterations_only_with_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A line for each table, and the last line, come in the first iteration, then where something changed or failed."""
+    changed = SyncReport("0/2", {"d.t": IngestReport("d.t", "kafka:t", messages=1)}, {})
+    idle = SyncReport("0/3", {"d.t": IngestReport("d.t", "kafka:t")}, {})
+    failed = replace(FAILED, place="0/4", is_complete=True)
+    _, asked = _follow(monkeypatch, (WHOLE, idle, changed, idle, failed))
+    assert [spec.names_unchanged for spec in asked] == [True, False, False, False, False]
+    assert [line.split()[4].rstrip(",") for line in capsys.readouterr().out.splitlines()] == [
+        "0/1",
+        "0/2",
+        "0/4",
+    ]
+
+
+def _follow(monkeypatch: pytest.MonkeyPatch, rounds: tuple[SyncReport, ...]) -> tuple[int, list[SyncSpec]]:
+    """The exit status, and what each iteration was asked for."""
+    stop, left = threading.Event(), list(rounds)
+    asked: list[SyncSpec] = []
+
+    def one_round(_: object, __: object, spec: SyncSpec, **___: object) -> SyncReport:
+        asked.append(spec)
         report = left.pop(0)
         if not left:
             stop.set()
@@ -46,4 +71,4 @@ def test_sync_stopped_within_a_round_reports_what_it_knows(
     run = connect._register_sync(parser)
     arguments = parser.parse_args(["name", "--into", "demo", "--follow", "--interval", "0"])
     arguments.json = False
-    assert run(arguments) == status
+    return run(arguments), asked
