@@ -114,13 +114,21 @@ def said(results: list[Any], monkeypatch: pytest.MonkeyPatch, *words: str, succe
     return lines
 
 
+def test_run_stream_says_what_it_repeats_before_the_first_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The selection and the interval, on the channel of the other lines."""
+    red = [node("model", "m", "error")]
+    assert said(red, monkeypatch, success=False)[0] == "started: all streaming models, every 0 s"
+    words = ("--select", "a", "b", "--interval", "2.5", "--test")
+    assert said(red, monkeypatch, *words, success=False)[0] == "started: a b, every 2.5 s, with tests"
+
+
 def test_a_round_without_a_model_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that dbt does not find would be looked for for ever, in silence."""
     for results in ([], [node("seed", "s", "success"), node("test", "t", "pass")]):
         with pytest.raises(FixRequest, match=r"TS1847[\s\S]*--select typo"):
             said(results, monkeypatch, "--select", "typo")
-    assert said([node("model", "m", "error")], monkeypatch, success=False)[0] == "failed: m: error."
-    assert said([], monkeypatch, success=False)[0].startswith("failed: dbt ended without success")
+    assert said([node("model", "m", "error")], monkeypatch, success=False)[1] == "failed: m: error."
+    assert said([], monkeypatch, success=False)[1].startswith("failed: dbt ended without success")
 
 
 def test_only_red_tests_that_were_answered_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +139,7 @@ def test_only_red_tests_that_were_answered_are_left_out(monkeypatch: pytest.Monk
     for one in results:
         one.node.unique_id = f"{one.node.resource_type}.p.{one.node.name}"
     lines = said(results, monkeypatch, "--test", "--on-red", "dead_letter", success=False)
-    assert lines[:2] == ["copy: aside", "failed: t: error."]
+    assert lines[1:3] == ["copy: aside", "failed: t: error."]
 
 
 def test_words_of_a_round() -> None:
