@@ -30,6 +30,7 @@ from tablestore_engine.ingest.last_rows import last_of_each_key
 from tablestore_engine.ingest.message_decoder import MessageDecoder, find_key
 from tablestore_engine.ingest.table_sink import SinkBatch, SinkState, TableSink
 from tablestore_engine.ingest.target_columns import Known, Shaped, plan_columns, shape_rows
+from tablestore_engine.ingest.tombstones import REPEATED, TombstoneCount
 from tablestore_engine.log.message_source import MessageSource, RawMessages, table_of, with_table
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.source_positions import PositionStep
@@ -145,6 +146,7 @@ class _IngestPlace:
             source.check(state.position)
         self.position = state.position or source.begin()
         self._table = table_of(state.position)
+        self._tombstones = TombstoneCount()
         self._settled_ms = self._said_ms = run.runtime.now_ms()
 
     def take(self, raw: RawMessages) -> None:
@@ -164,7 +166,10 @@ class _IngestPlace:
             report.ignored += changes.ignored
             report.truncates += len(changes.truncates)
             report.upserts += sum(int(part.is_put.sum()) for part in changes.parts)
-            report.deletes += sum(int((~part.is_put).sum()) for part in changes.parts)
+            deletes = [part.numbers[~part.is_put] for part in changes.parts]
+            repeated = self._tombstones.take(raw, np.concatenate([np.empty(0, np.int64), *deletes]))
+            report.deletes += sum(map(len, deletes)) - repeated
+            report.ignored[REPEATED] += repeated
         self.position = raw.reached
         if pending is not None:
             raise pending

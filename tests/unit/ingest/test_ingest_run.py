@@ -7,12 +7,15 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, IngestSpec, TableSpec, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest, OutcomeUnknown, PublishPending, RetryError
 from tablestore_engine.ingest.ingest_run import IngestRun
+from tablestore_engine.ingest.tombstones import TombstoneCount
+from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tests.unit.ingest.histories import MemorySource, engine_at, ingest, run_of, spec_of, table_of
 
@@ -317,6 +320,32 @@ def test_what_is_ignored_is_counted(engine: Engine) -> None:
     assert engine.table("d.t").positions() == {"memory": "6"}
     assert report.record()["ignored"]["heartbeats"] == 1
     assert "1 heartbeats" in report.summary()
+
+
+@pytest.mark.parametrize("rows_max", [1, 2, 100])
+def test_a_tombstone_after_its_delete_is_no_second_delete(engine: Engine, rows_max: int) -> None:
+    """Debezium sends one after each delete: one row is one delete, also where a batch ends between the two."""
+    key, row = b'{"id": 1}', {"id": 1, "v": 1}
+    delete = change("d", row, None)
+    source = filled(put(**row), delete, (key, None), put(**row), (key, None), put(id=2, v=2))
+    report = ingest(engine, source, spec_of("debezium-json", rows_max=rows_max, **INFER))
+    assert rows_of(engine) == {2: (2,)}
+    assert (report.messages, report.upserts, report.deletes) == (6, 3, 2)
+    assert report.ignored["tombstones after their delete"] == 1
+    assert report.summary().startswith("6 messages: 3 upserts, 2 deletes, 1 tombstones after their delete · ")
+
+
+def test_a_tombstone_after_a_delete_in_another_partition_deletes() -> None:
+    """The message before it in its own partition counts; what is between them of other partitions does not."""
+    keys = [b"a", b"b", b"a", b"b"]
+    values = [b"delete", b"put", None, None]
+
+    def count(partitions: list[int], deletes: list[int]) -> int:
+        raw = RawMessages(np.array(partitions), np.arange(4), keys, values, "")
+        return TombstoneCount().take(raw, np.array(deletes))
+
+    assert count([0, 1, 0, 1], [0, 2, 3]) == 1
+    assert count([0, 1, 1, 1], [0, 2, 3]) == 0
 
 
 def test_a_tombstone_alone_takes_its_key(engine: Engine) -> None:
