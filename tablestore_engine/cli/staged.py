@@ -227,8 +227,7 @@ def _reads_text(item: Staged, test: str) -> str:
 
 
 def _outcomes_text(item: Staged) -> str:
-    if item.red_gates:
-        return f"red: {', '.join(short_name(test) for test in item.red_gates)}"
+    """A count; the state names the tests that are red."""
     green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
     asked = [test for test in tests_of(item) if test not in item.abstained]
     return f"{green} of {len(asked)} green" if asked else "none"

@@ -31,6 +31,15 @@ def test_staged_lists_outcomes(run: Run, staged: Engine) -> None:
     assert run("staged", "demo.events", "--json").json == []
 
 
+def test_staged_counts_tests_and_names_the_red_ones(run: Run, staged: Engine) -> None:
+    """The columns say different things: `tests` counts, `state` names what is red."""
+    staged.table("demo.orders").record_outcome("try", TEST_ID, "red")
+    staged.table("demo.orders").record_outcome("try", "test.shop.relation.cd34", "green")
+    row = run("staged").out.splitlines()[2]
+    assert "1 of 2 green" in row
+    assert row.count("red: unique_orders_order_id") == 1
+
+
 def test_publish_staged(run: Run, staged: Engine) -> None:
     """Publishing a staged snapshot makes it the newest one of the table."""
     report = run("publish", "demo.orders", "--staged", "try", "--json").json
