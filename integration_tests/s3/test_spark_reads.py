@@ -78,7 +78,7 @@ def test_session_with_the_connector_reads_natively_and_says_so(ways: Ways) -> No
         assert {path.partition("://")[0] for path in frame.inputFiles() if "/words/" not in path} == {"s3a"}
     root = parse_address(ways.place).root
     assert told == [
-        f"Spark reads data files the native way: the Hadoop connector hadoop-aws answers for {root}"
+        f"Spark reads data files with its own Parquet reader (read_way: native): the Hadoop connector hadoop-aws answers for {root}"
     ]
 
 

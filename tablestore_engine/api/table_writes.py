@@ -145,7 +145,7 @@ class TableWrites:
         if not schema.is_keyed:
             raise self._refused("delete by key", "it has no primary key", "pass a filter")
         empty = isinstance(rows, list) and not rows
-        given = schema.arrow_schema().empty_table() if empty else to_arrow(rows)
+        given = schema.arrow_schema().empty_table() if empty else to_arrow(rows, are_keys=True)
         spelled = {name.lower(): name for name in given.column_names}
         missing = [name for name in schema.primary_keys if name.lower() not in spelled]
         if missing:

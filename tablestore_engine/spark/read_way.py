@@ -33,6 +33,13 @@ class ReadWay(StrEnum):
     PORTABLE = "portable"
 
 
+_MEANS = {
+    ReadWay.LINKS: "by symbolic links to local files",
+    ReadWay.NATIVE: "with its own Parquet reader",
+    ReadWay.PORTABLE: "through the engine",
+}
+
+
 @dataclass(frozen=True)
 class ChosenReads:
     """`reason`: of the choice, as part of a sentence. `places`: where Hadoop finds the files; None but for NATIVE."""
@@ -45,7 +52,7 @@ class ChosenReads:
     @property
     def sentence(self) -> str:
         """For people."""
-        return f"Spark reads data files the {self.way.value} way: {self.reason}"
+        return f"Spark reads data files {_MEANS[self.way]} (read_way: {self.way.value}): {self.reason}"
 
 
 def choose_reads(session: SparkSession, fileio: FileIO, asked: ReadWay = ReadWay.AUTO) -> ChosenReads:

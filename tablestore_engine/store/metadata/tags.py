@@ -64,10 +64,11 @@ class TagStore:
             tag = decode_tag(self.fileio.read(path), path)
             if not self.snapshots.is_foreign(tag.snapshot):
                 return tag
+        there = ", ".join(self.list_all())
         raise NotFound(
             "TS1321",
             f"{self.layout.root} has no tag {name!r}",
-            why=f"its tags are {', '.join(self.list_all()) or 'none'}",
+            why=f"the table has the tags {there}" if there else "the table has no tags",
             fix="correct the name",
         )
 

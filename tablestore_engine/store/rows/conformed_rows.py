@@ -8,6 +8,8 @@ INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is n
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -133,11 +135,12 @@ def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
 
 
 def _misfit(field: DataField, *, why: str, sample: list[object]) -> FixData:
-    shown = sql_literal(sample[0]) if sample else "no value"
+    shown = sql_literal(sample[0]) if sample and sample[0] is not None else None
+    is_named = shown is None or re.search(rf"(?<!\w){re.escape(shown)}(?!\w)", why) is not None
     return FixData(
         "TS1603",
         f"a value does not fit column {field.name!r} ({type_to_text(field.type)})",
-        why=f"{why}; for example {shown}",
+        why=why if is_named else f"{why}; for example {shown}",
         fix="correct or cast the value, or change the type of the column",
         column=field.name,
         sample=sample,

@@ -101,8 +101,11 @@ def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, s
     return FrameRows(frame_fields(frame), with_helpers(frame, delete_when, checks))
 
 
-def to_arrow(rows: object) -> pa.Table:
-    """Arrow from what Python users have. Raises FixRequest TS1023, FixData TS1607 for rows that Arrow cannot take."""
+def to_arrow(rows: object, *, are_keys: bool = False) -> pa.Table:
+    """Arrow from what Python users have; `are_keys`: of rows to delete, for the text of an error.
+
+    Raises FixRequest TS1023, FixData TS1607 for rows that Arrow cannot take.
+    """
     if isinstance(rows, pa.Table):
         return rows
     if isinstance(rows, pa.RecordBatch):
@@ -125,9 +128,12 @@ def to_arrow(rows: object) -> pa.Table:
         return _read(_from_stream, rows, "the Arrow stream", "give an object whose stream has columns")
     raise FixRequest(
         "TS1023",
-        "rows of this kind cannot be written",
-        why=f"got {type(rows).__name__}",
-        fix="give SQL text, a Spark DataFrame, an Arrow table or stream, a pandas or polars frame, a list of dicts",
+        f"{'keys of rows to delete' if are_keys else 'rows'} cannot be taken from {type(rows).__name__}",
+        why=f"expected {'columns of the primary key' if are_keys else 'named columns'}, got one {type(rows).__name__}",
+        fix="give the keys as a list of dicts, an Arrow table or stream, a pandas or polars frame; or a filter as SQL "
+        "text or pyarrow expression"
+        if are_keys
+        else "give SQL text, a Spark DataFrame, an Arrow table or stream, a pandas or polars frame, a list of dicts",
     )
 
 

@@ -171,6 +171,16 @@ def test_write_that_means_nothing_is_refused(
     assert (keyed.latest_snapshot_id(), plain.latest_snapshot_id()) == (None, None)
 
 
+def test_rows_of_another_kind_are_refused_in_words_of_the_call(keyed: Table) -> None:
+    """TS1023 of a delete speaks of keys and filters, of a write about rows."""
+    with pytest.raises(FixRequest, match="TS1023 keys of rows to delete cannot be taken from int") as caught:
+        keyed.delete(10)
+    assert "a filter as SQL text" in caught.value.fix
+    with pytest.raises(FixRequest, match="TS1023 rows cannot be taken from int") as caught:
+        keyed.upsert(10)
+    assert caught.value.fix.startswith("give SQL text, ")
+
+
 def test_create_table_existing_name_is_refused_kept_or_replaced(engine: Engine, keyed: Table) -> None:
     """`keep` compares columns, keys, partitions and the options that are named; `replace` keeps the history."""
     keyed.upsert(ROWS)

@@ -48,7 +48,7 @@ MISFITS = {
     "time of day to date": ("DATE", pa.array([0, 3_600_000_000], pa.timestamp("us")), "01:00:00"),
     "beyond float": ("FLOAT", pa.array([0.1, 1e300]), "1e+300"),
     "number to boolean": ("BOOLEAN", pa.array([1, 2]), "2"),
-    "null in not null": ("INT NOT NULL", pa.array([1, None]), "no value"),
+    "null in not null": ("INT NOT NULL", pa.array([1, None]), "1 row has no value"),
 }
 
 
@@ -61,6 +61,19 @@ def test_misfits_name_column_and_value(name: str) -> None:
     assert caught.value.code == "TS1603"
     assert "'v'" in str(caught.value)
     assert shown in str(caught.value)
+
+
+def test_misfits_name_a_value_once() -> None:
+    """The example is left out where the reason has the value already, and for NULL; a part of a word is not it."""
+    reasons = {}
+    for name, (text, column, _) in MISFITS.items():
+        with pytest.raises(FixData) as caught:
+            conform(pa.table({"id": [1, 2], "v": column}), _schema(id="BIGINT", v=text))
+        reasons[name] = caught.value.why
+    assert reasons["int too large"].count("300") == 1
+    assert reasons["null in not null"] == "1 row has no value"
+    assert reasons["text too long"] == "a value is longer than 3; for example 'äbcd'"
+    assert all("; for example NULL" not in why for why in reasons.values())
 
 
 def _nested_schema(arrow: pa.DataType) -> TableSchema:

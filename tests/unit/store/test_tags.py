@@ -45,8 +45,13 @@ def test_a_tag_never_moves(tmp_path: Path) -> None:
     assert store.tags.list_all() == {"x": 1}
     with pytest.raises(NotFound, match="TS1302"):
         store.tags.create("y", 9)
-    with pytest.raises(NotFound, match="TS1321"):
+    with pytest.raises(NotFound, match="TS1321") as caught:
         store.tags.delete("y")
+    assert caught.value.why == "the table has the tags x"
+    store.tags.delete("x")
+    with pytest.raises(NotFound, match="TS1321") as caught:
+        store.tags.get("x")
+    assert caught.value.why == "the table has no tags"
 
 
 def test_rollback_makes_an_earlier_snapshot_the_newest(tmp_path: Path) -> None:
