@@ -57,6 +57,13 @@ def parse_source(name: str, url: str, tables: Sequence[str] = ()) -> DatabaseSou
     """Raises FixRequest TS1475."""
     if not _NAME.fullmatch(name):
         raise _wrong(f"{name!r} is no name of a source", "expected small letters, digits and _, as in shop")
+    if not url:
+        raise _wrong(
+            f"source {name} needs the address of its database: --database",
+            "the record of a source has the database's name and tables, not its host and user; the password is never "
+            f"stored, it comes from {PASSWORD_ENV}",
+            name=name,
+        )
     parts, port = _split(url)
     if parts.password is not None:
         raise _wrong(
@@ -94,12 +101,12 @@ def _ssl_mode(parts: SplitResult) -> str:
     return asked[-1][1] if asked else ""
 
 
-def _wrong(what: str, why: str) -> FixRequest:
+def _wrong(what: str, why: str, *, name: str = "shop") -> FixRequest:
     return FixRequest(
         "TS1475",
         what,
         why=why,
-        fix="write tablestore connect start shop --database postgresql://app@localhost:5432/shop",
+        fix=f"write tablestore connect start {name} --database postgresql://app@localhost:5432/shop",
     )
 
 

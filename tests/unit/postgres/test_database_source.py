@@ -73,6 +73,16 @@ def test_what_cannot_be_is_refused(name: str, url: str, tables: list[str]) -> No
     assert "hunter2" not in str(error.value)
 
 
+def test_a_start_without_an_address_names_the_option() -> None:
+    """TS1475 with the option, the source's own name, and where the password comes from."""
+    with pytest.raises(
+        FixRequest, match="TS1475 source orders_db needs the address of its database: --database"
+    ) as caught:
+        parse_source("orders_db", "")
+    assert "TABLESTORE_DATABASE_PASSWORD" in caught.value.why
+    assert "connect start orders_db --database postgresql://" in caught.value.fix
+
+
 def test_no_file_has_a_password(tmp_path: Path) -> None:
     """Connect is told where the word stands, and may look nowhere else."""
     text = connector_properties(parse_source("shop", URL)) + worker_properties("127.0.0.1:1", 2, tmp_path)
