@@ -177,7 +177,7 @@ def _unknown(name: str, value: object, expected: Any) -> FixRequest:  # noqa: AN
 @dataclass
 class IngestReport:
     """`messages`: all that were read; each is in `upserts` or `deletes` (a change of a key in both), `ignored`, `dead`
-    or among `truncates`; a tombstone after the delete of its key is `ignored`. `commits`: snapshots of the table;
+    or among `truncates`. Ignored are also tombstones after the delete of their key. `commits`: snapshots of the table;
     `snapshot_id`: the newest of them, None without one. `position`: after all that is committed.
     `is_complete`: False where a run up to now was stopped before it was there.
 

@@ -136,7 +136,7 @@ def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
 
 def _misfit(field: DataField, *, why: str, sample: list[object]) -> FixData:
     shown = sql_literal(sample[0]) if sample and sample[0] is not None else None
-    is_named = shown is None or re.search(rf"(?<!\w){re.escape(shown)}(?!\w)", why) is not None
+    is_named = shown is None or _has_word(why, shown)
     return FixData(
         "TS1603",
         f"a value does not fit column {field.name!r} ({type_to_text(field.type)})",
@@ -145,6 +145,11 @@ def _misfit(field: DataField, *, why: str, sample: list[object]) -> FixData:
         column=field.name,
         sample=sample,
     )
+
+
+def _has_word(text: str, word: str) -> bool:
+    """2 is in `2 is too large`, not in `int32`."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
 
 
 def frame_samples(

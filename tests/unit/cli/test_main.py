@@ -107,17 +107,17 @@ def test_wrong_arguments_end_with_2(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("broker", "strat"), "; did you mean start?"),
-        (("tag", "creat", "demo.orders", "x"), "did you mean create?"),
-        (("head", "demo.orders", "--colums", "id"), "; did you mean --columns instead of --colums?"),
-        (("head", "demo.orders", "--colums=id"), "; did you mean --columns instead of --colums?"),
+        (("broker", "stxrt"), "; did you mean start?"),
+        (("tag", "crxate", "demo.orders", "x"), "did you mean create?"),
+        (("head", "demo.orders", "--colxmns", "id"), "; did you mean --columns instead of --colxmns?"),
+        (("head", "demo.orders", "--colxmns=id"), "; did you mean --columns instead of --colxmns?"),
         (
-            ("tag", "create", "demo.orders", "x", "--snapshto", "1"),
-            "did you mean --snapshot instead of --snapshto?",
+            ("tag", "create", "demo.orders", "x", "--snapshxt", "1"),
+            "did you mean --snapshot instead of --snapshxt?",
         ),
-        (("sync", "shop", "--imto", "demo"), "required: --into; did you mean --into instead of --imto?"),
-        (("staged", "publsh", "demo.orders"), "there is no action 'publsh'"),
-        (("staged", "publsh", "demo.orders"), "did you mean publish?"),
+        (("sync", "shop", "--intx", "demo"), "required: --into; did you mean --into instead of --intx?"),
+        (("staged", "publixh", "demo.orders"), "there is no action 'publixh'"),
+        (("staged", "publixh", "demo.orders"), "did you mean publish?"),
         (("staged", "list", "demo", "more"), "list takes at most a table or a database"),
         (("staged", "publish"), "publish takes db.table"),
     ],
@@ -147,7 +147,7 @@ def test_a_strange_option_is_reported_without_control_characters(capsys: pytest.
 @pytest.mark.parametrize(
     ("words", "near"),
     [
-        (("head", "demo.oders"), "demo.orders"),
+        (("head", "demo.ordxrs"), "demo.orders"),
         (("head", "dmo.order"), "demo.orders"),
         (("staged", "demp"), "demo"),
         (("head", "demo.xyz"), None),
@@ -159,8 +159,8 @@ def test_a_missing_table_is_reported_with_the_nearest_name(
     run: Run, warehouse: Path, words: tuple[str, ...], near: str | None
 ) -> None:
     """Tables of the same database, or of the nearest one; folders without a table are no name."""
-    (warehouse / "demo.db" / "oders").mkdir()
-    (warehouse / "demo.db" / "oders\x1b[2J").mkdir()
+    (warehouse / "demo.db" / "ordxrs").mkdir()
+    (warehouse / "demo.db" / "ordxrs\x1b[2J").mkdir()
     done = run(*words)
     assert (done.status, done.out) == (1, "")
     assert ("did you mean" in done.err) is (near is not None), done.err
