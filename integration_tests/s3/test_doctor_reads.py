@@ -16,8 +16,8 @@ from tablestore_engine.devservers.s3_server import S3ServerInfo
 @pytest.mark.parametrize(
     ("flags", "expected"),
     [
-        ([], "the portable way: the session has no Hadoop connector hadoop-aws"),
-        (["--fetch-connector"], "the native way: the Hadoop connector hadoop-aws answers for s3://"),
+        ([], "(read_way: portable): the session has no Hadoop connector hadoop-aws"),
+        (["--fetch-connector"], "(read_way: native): the Hadoop connector hadoop-aws answers for s3://"),
     ],
 )
 def test_doctor_names_the_way_of_reading(
