@@ -77,9 +77,8 @@ def test_session_with_the_connector_reads_natively_and_says_so(ways: Ways) -> No
         frame = engine.query("select * from demo.keyed")
         assert {path.partition("://")[0] for path in frame.inputFiles() if "/words/" not in path} == {"s3a"}
     root = parse_address(ways.place).root
-    assert told == [
-        f"Spark reads data files with its own Parquet reader (read_way: native): the Hadoop connector hadoop-aws answers for {root}"
-    ]
+    how = "Spark reads data files with its own Parquet reader (read_way: native)"
+    assert told == [f"{how}: the Hadoop connector hadoop-aws answers for {root}"]
 
 
 def test_bucket_that_hadoop_knows_by_another_endpoint_is_read_portably(

@@ -93,6 +93,7 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "local.py",
         "spark_errors.py",
         "database_source.py",
+        "page_server.py",  # the address of the page
         "snapshot_connector.py",
         "demo_postgres.py",
         "demo_place.py",
