@@ -42,24 +42,21 @@ def answer_data_test(
     query: DataTestQuery, names: NameLookup, fileio: FileIO, overrides: Overrides
 ) -> Fetched | None:
     """failures, should_warn, should_error; None: Spark has to answer. Raises what look-ups and reads raise."""
+    asked = [one for one in (query.column, query.parent) if one is not None]
     tables: dict[tuple[str, str], ResolvedTable] = {}
-    for one in (query.column, query.parent):
-        if one is None or (one.database, one.table) in tables:
-            continue
-        found = names.lookup(one.database, one.table, overrides.version(one.database, one.table))
+    for one in asked:
+        found = tables.get((one.database, one.table)) or names.lookup(
+            one.database, one.table, overrides.version(one.database, one.table)
+        )
         if not isinstance(found, ResolvedTable):
             return None
         tables[one.database, one.table] = found
-    columns = [_column(one, tables) for one in (query.column, query.parent) if one is not None]
     plans = {name: table.load_plan() for name, table in tables.items()}
-    if not _is_spark_like(query, [*columns]) or not all(map(_is_small, plans.values())):
+    types = [_find_type(one, tables) for one in asked]
+    if not _is_spark_like(query, types) or not all(map(_is_small, plans.values())):
         return None
-    reads = [
-        _read(fileio, plans[one.database, one.table], one.column)
-        for one in (query.column, query.parent)
-        if one is not None
-    ]
-    failures = _COUNTS[query.test](query, *reads)
+    columns = [_read(fileio, plans[one.database, one.table], one.column) for one in asked]
+    failures = _COUNTS[query.test](query, *columns)
     for (database, table), found in tables.items():
         overrides.note(database, table, found)
     failures = failures if query.limit is None else min(failures, query.limit)
@@ -67,7 +64,7 @@ def answer_data_test(
     return Fetched(_COLUMNS, (row,))
 
 
-def _column(one: ColumnName, tables: Mapping[tuple[str, str], ResolvedTable]) -> DataType | None:
+def _find_type(one: ColumnName, tables: Mapping[tuple[str, str], ResolvedTable]) -> DataType | None:
     """The type of a column whose name is written as it is stored; None without such a column."""
     fields = tables[one.database, one.table].schema.fields
     alike = [field for field in fields if field.name.lower() == one.column.lower()]
