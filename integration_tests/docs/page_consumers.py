@@ -13,6 +13,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import closing
 from decimal import Decimal
@@ -39,7 +40,7 @@ def program(name: str, *changed: Change) -> str:
     return text
 
 
-class PageConsumer:
+class PageConsumer(ABC):
     """A consumer with a copy of its own; `start` and `kill` as often as wanted."""
 
     name = ""
@@ -60,9 +61,9 @@ class PageConsumer:
     def __exit__(self, *_: object) -> None:
         self.kill()
 
+    @abstractmethod
     def command(self) -> list[str]:
         """What starts the program."""
-        raise NotImplementedError
 
     def start(self) -> None:
         """Start it, as the page says."""
@@ -84,13 +85,13 @@ class PageConsumer:
         self._process.wait(WAIT_SECONDS)
         return (self.folder / "output").read_text()
 
+    @abstractmethod
     def raw_rows(self) -> list[Mapping[str, Any]]:
         """Rows of the copy, numbers with their digits; none before it is made."""
-        raise NotImplementedError
 
+    @abstractmethod
     def positions(self) -> dict[int, int]:
         """{partition: next offset}."""
-        raise NotImplementedError
 
     def rows(self) -> Rows:
         """Orders of the copy."""

@@ -148,7 +148,7 @@ class Engine(EngineNames):
         return session
 
     def start_spark_ahead(self) -> None:
-        """For a program that will need Spark soon: its start begins, and the program goes on with other work."""
+        """Begin to start the Spark session in the background; returns at once. For programs that will need it soon."""
         self._warehouse.session.start_ahead()
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:

@@ -1,6 +1,6 @@
 """The difference of two snapshots for the page: counts, and the first rows of each kind.
 
-INVARIANT  a difference of more changed rows than ROWS_MAX is refused before any row is read.
+INVARIANT  a difference of more changed rows than CHANGED_ROWS_MAX is refused before any row is read.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Checks     method GET or HEAD → Host is this very address (else another site's
            token of the path, by a comparison of constant time → a known route. Anything else is refused without work.
 INVARIANT  bound to 127.0.0.1. Another user of the machine reaches the port and lacks the token.
 INVARIANT  the token is never an argument of a process, which all users see: a browser is started with an address that
-           leads to the page once, for whoever comes first.
+           leads to the page once, and is refused afterwards.
 INVARIANT  no answer is cached or framed, and no Referer has the token.
 INVARIANT  a client that sends or reads nothing is dropped after IDLE_S, and CONNECTIONS_MAX of them are served at once.
 """
