@@ -24,6 +24,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
+from tablestore_engine.runtime.outside_world import Runtime
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +66,21 @@ def id_of(admin: AdminClient, name: str) -> str:
 def topics_of(admin: AdminClient, name: str) -> set[str]:
     """Topics whose name has this in it."""
     return {topic for topic in admin.list_topics(timeout=10).topics if name in topic}
+
+
+def test_ends_in_a_topic_that_the_broker_does_not_know_yet(broker: BrokerInfo, admin: AdminClient) -> None:
+    """A broker may learn of a new topic after others: what it says meanwhile is no answer, and is asked for again."""
+    settings = settings_of(Source(), broker.url)
+    missing = [settings.topic]
+
+    def learn(seconds: float) -> None:
+        if missing:
+            make_topic(admin, missing.pop())
+
+    # a clock that stands still: how busy the broker is decides nothing
+    log = KafkaLog(settings, Runtime(now_ms=lambda: 0, sleep=learn)).connected()
+    assert log.find_ends(log.data_places) == dict.fromkeys(log.data_places, 0)
+    assert not missing
 
 
 def test_what_a_new_table_gets(broker: BrokerInfo, admin: AdminClient) -> None:

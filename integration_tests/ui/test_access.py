@@ -90,12 +90,12 @@ def test_keys_alone_find_a_difference(watch: Open, shop: Served) -> None:
     assert page.evaluate("document.activeElement.dataset.end") == "1"
     assert "Snapshot 1, append" in page.locator(".readout").inner_text()
     press("Escape")
-    assert page.locator('.snap[aria-pressed="true"]').count() == 0
+    expect(page.locator('.snap[aria-pressed="true"]')).to_have_count(0)
     press("End")
     press("Tab")
     assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
     press("Enter")
-    assert page.locator("details[open] table").is_visible()
+    expect(page.locator("details[open] table")).to_be_visible()
 
 
 def test_controls_and_parts_have_names(watch: Open, shop: Served) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served, serve
 from tablestore_engine.api import WriteSpec
@@ -42,16 +43,16 @@ def test_1000_tables_are_listed_at_once(watch: Open, large: Served) -> None:
     assert tab.requests["summaries"] <= 3
     assert tab.requests["streams"] == 0
     assert tab.count_nodes() < 3_000
-    assert page.locator("nav a.entry").count() == 250
+    expect(page.locator("nav a.entry")).to_have_count(250)
     page.get_by_role("button", name="Show 250 more").click()
-    assert page.locator("nav a.entry").count() == 500
+    expect(page.locator("nav a.entry")).to_have_count(500)
 
 
 def test_filter_reaches_all_1000(watch: Open, large: Served) -> None:
     """Names that the list has not drawn are found."""
     page = watch().open(large.address)
     page.get_by_role("searchbox").fill("t0999")
-    assert page.locator("nav a.entry").count() == 1
+    expect(page.locator("nav a.entry")).to_have_count(1)
     page.locator("nav a.entry").click()
     page.get_by_role("heading", name="demo.t0999").wait_for()
 

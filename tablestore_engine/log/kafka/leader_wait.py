@@ -37,6 +37,7 @@ MOVING = frozenset(
         KafkaError._UNKNOWN_PARTITION,
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
+        KafkaError._NOENT,  # librdkafka's answer to list_offsets while none of the partitions asked has a leader
     }
 )
 Answer = TypeVar("Answer")

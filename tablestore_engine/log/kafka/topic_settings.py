@@ -42,8 +42,11 @@ def marker_config(settings: LogSettings) -> dict[str, str]:
 
 
 def _safety(settings: LogSettings) -> dict[str, str]:
-    few = {_UNCLEAN: "false"}
-    return few if (settings.replication or 1) < _MANY else {**few, _MIN_ISR: "2"}
+    wanted = settings.replication
+    if wanted is None or 1 < wanted < _MANY:
+        return {_UNCLEAN: "false"}
+    # with one replica the brokers' default may be a number that no row can reach
+    return {_UNCLEAN: "false", _MIN_ISR: "1" if wanted == 1 else "2"}
 
 
 def find_misfits(

@@ -32,9 +32,9 @@ def test_new_topics_fit(replication: int, retention_ms: int | None) -> None:
     assert find_misfits(marker_config(settings), replication, is_marker=True) == {}
 
 
-def test_from_three_replicas_on_two_must_have_a_row() -> None:
-    """min.insync.replicas is 2 from replication 3 on, and the brokers' own below; no unclean election."""
-    for replication, wanted in ((1, None), (2, None), (3, "2"), (5, "2")):
+def test_as_many_replicas_must_have_a_row_as_can() -> None:
+    """min.insync.replicas is 2 from replication 3 on, 1 for one replica, else the brokers' own; no unclean election."""
+    for replication, wanted in ((None, None), (1, "1"), (2, None), (3, "2"), (5, "2")):
         settings = replace(SETTINGS, replication=replication)
         for config in (data_config(settings), marker_config(settings)):
             assert config.get("min.insync.replicas") == wanted
