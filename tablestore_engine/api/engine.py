@@ -143,6 +143,7 @@ class Engine(EngineNames):
         session = self._warehouse.resolver.session
         if not self._is_registered:
             register_source(session, self._warehouse.session.scratch())
+            self._warehouse.session.complete()
             self._is_registered = True
         make_active(session)
         return session

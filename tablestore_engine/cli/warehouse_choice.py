@@ -100,7 +100,7 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
     jars = partial(fetch_s3_jars, say) if getattr(arguments, "fetch_connector", False) else tuple
     engine = Engine(
         address,
-        spark=SparkSettings(master or SparkSettings.master, conf, more_jars=jars),
+        spark=SparkSettings(master or SparkSettings.master, conf, more_jars=jars, sql_only=True),
         log=_said_of_kafka(arguments),
         trusted_sql=getattr(arguments, "trusted_sql", False),
         runtime=replace(SYSTEM, progress=command_progress(as_json=getattr(arguments, "json", False))),

@@ -1,9 +1,12 @@
 """A class-data archive for local sessions: Spark's classes are mapped instead of loaded, which halves the start.
 
 Steps      build: claim the mark file → the base, if this Java has none → run the session on it with
-           -XX:ArchiveClassesAtExit=<aside> → replace → the mark goes
+           -XX:ArchiveClassesAtExit=<aside> → providers of extensions beside it → replace → the mark goes → archives
+           that were not used for longest go
 INVARIANT  an archive appears whole or not at all; a JVM that cannot use it starts as if there were none.
-INVARIANT  Spark's archive lies on one base: it is used with that, and made anew when that is gone. A base is never
+INVARIANT  an archive belongs to the very jars that it was made from (spark_jars.identity_of): Java compares their
+           paths and times, and loads every class from its jar when one differs.
+INVARIANT  Spark's archive lies on one base: it is used with that, and made again when that is gone. A base is never
            replaced, a JVM may have it mapped.
 CRASH      the mark of a builder that failed or died stays: the next try comes when it is stale, not at each session.
 WHY        session and three first queries, 2 loaded cores, one run each: 11.9 s without, 9.6 s with it.
@@ -26,6 +29,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from tablestore_engine.runtime.java import JavaChoice, cache_folder, make_in_cache
+from tablestore_engine.spark.spark_jars import find_extension_providers, identity_of, jars_folder
 
 FAST_START_ENV = "TABLESTORE_FAST_START"
 _STALE_SECONDS = 900
@@ -34,12 +38,21 @@ _NICE = 19
 GC_FLAG = "-XX:+UseParallelGC"
 _DUMP_GC = "-XX:+UseG1GC"  # the only one that also puts objects into an archive; ParallelGC can load them
 _SEPARATOR = ":"
+_KEPT = 3  # archives of Spark, 190 MB each
 
 
 def archive_path(java: JavaChoice) -> Path:
-    """One archive per pyspark version, Java version and Java home."""
+    """One archive per Java version, Java home, and the jars of one Spark."""
     key = re.sub(r"[^A-Za-z0-9.]+", "_", f"{pyspark.__version__}-{java.version}-{java.home}")
-    return cache_folder() / "class-archive" / f"spark-{key}.jsa"
+    return cache_folder() / "class-archive" / f"spark-{key}-{identity_of(jars_folder())}.jsa"
+
+
+def find_providers(java: JavaChoice) -> frozenset[str] | None:
+    """What session_extensions.may_wait asks for: classes that the builder of the archive has found in Spark's jars."""
+    try:
+        return frozenset(_providers_path(archive_path(java)).read_text("utf-8").split())
+    except OSError:
+        return None
 
 
 def is_wanted() -> bool:
@@ -60,6 +73,8 @@ def archive_flags(java: JavaChoice) -> str:
     archives = _archives(java)
     if not is_wanted() or not _can_be_named(archives) or not all(path.is_file() for path in archives):
         return ""
+    with suppress(OSError):  # the time of its last use; an archive without one goes first
+        os.utime(archives[-1])
     return f"-Xshare:auto -XX:SharedArchiveFile={_SEPARATOR.join(map(str, archives))} {_QUIET}"
 
 
@@ -102,6 +117,10 @@ def _can_be_named(archives: tuple[Path, ...]) -> bool:
 
 def _mark(path: Path) -> Path:
     return path.with_suffix(".building")
+
+
+def _providers_path(path: Path) -> Path:
+    return path.with_suffix(".providers")
 
 
 def _claim(mark: Path) -> bool:
@@ -150,10 +169,20 @@ def main(target: str, base: str = "") -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         _run_session(aside, base, path.with_name(f".rows-{os.getpid()}"))
+        _providers_path(path).write_text("\n".join(sorted(find_extension_providers(jars_folder()))), "utf-8")
         aside.replace(path)
         _mark(path).unlink(missing_ok=True)
     finally:
         aside.unlink(missing_ok=True)
+    _drop_unused(path.parent)
+
+
+def _drop_unused(folder: Path) -> None:
+    """All but the archives that were used last. A JVM that has one mapped keeps it; the next one starts without."""
+    archives = sorted(folder.glob("spark-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)
+    for old in archives[_KEPT:]:
+        for path in (old, _providers_path(old)):
+            path.unlink(missing_ok=True)
 
 
 def _run_session(archive: Path, base: str, rows: Path) -> None:

@@ -36,6 +36,7 @@ from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resident_session import attach
+from tablestore_engine.spark.session_extensions import LOADS_PROVIDERS, may_wait
 
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
@@ -86,7 +87,8 @@ _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 class SparkSettings:
     """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
 
-    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`.
+    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`. `sql_only`: the program gives
+    the session to code of users by Engine.spark alone, so that what only such code can use may wait until then.
 
     >>> cluster = Engine("./warehouse", spark=SparkSettings("local[2]", conf={"spark.sql.shuffle.partitions": "4"}))
     """
@@ -97,6 +99,7 @@ class SparkSettings:
     more_jars: Callable[[], Sequence[str]] = field(
         default=tuple, compare=False, repr=False
     )  # asked at the start
+    sql_only: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -216,6 +219,8 @@ def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
         flags = f"{flags} {class_archive.archive_flags(java)}".strip()
     log = scratch / "spark.log"
     conf = spark_conf(settings, scratch, flags)
+    if settings.is_local and settings.sql_only and may_wait(class_archive.find_providers(java), conf):
+        conf[LOADS_PROVIDERS] = "false"
     with _environment(_start_environment(settings, java.home)):
         try:
             spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))

@@ -37,6 +37,7 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 conf=dict(warehouse.spark_conf),
                 read_way=warehouse.read_way,
                 more_jars=_jars_of(warehouse),
+                sql_only=True,
             )
             engine = Engine(
                 warehouse.location,

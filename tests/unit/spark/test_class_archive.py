@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -60,6 +61,44 @@ def test_a_java_with_its_own_archive_needs_no_other(
     assert builds[0][0][-2:] == ["tablestore_engine.spark.class_archive", str(archive)]
     archive.touch()
     assert f"-XX:SharedArchiveFile={archive} " in class_archive.archive_flags(java)
+
+
+def test_an_archive_is_of_the_very_jars(
+    tmp_path: Path, builds: list[tuple[list[str], object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java takes no class of it when one jar has another time: a Spark that was installed again gets its own."""
+    jar = tmp_path / "spark" / "jars" / "one.jar"
+    jar.parent.mkdir(parents=True)
+    jar.touch()
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path / "spark"))
+    java = _with_base(tmp_path / "java")
+    first = class_archive.archive_path(java)
+    assert class_archive.build_in_background(java)
+    first.touch()
+    os.utime(jar, ns=(5, 5))
+    assert class_archive.archive_flags(java) == ""
+    assert class_archive.build_in_background(java)
+    assert builds[1][0][-1] == str(class_archive.archive_path(java)) != str(first)
+
+
+def test_archives_that_were_not_used_for_longest_go(
+    tmp_path: Path, builds: list[tuple[list[str], object]]
+) -> None:
+    """Each use counts; providers go with their archive, bases of other Javas stay."""
+    java = _with_base(tmp_path / "java")
+    used = class_archive.archive_path(java)
+    others = [used.with_name(f"spark-{number}.jsa") for number in range(4)]
+    used.parent.mkdir(parents=True)
+    for seconds, archive in enumerate([used, *others], 1):
+        archive.touch()
+        archive.with_suffix(".providers").touch()
+        os.utime(archive, (seconds, seconds))
+    base = used.with_name("java-21.jsa")
+    base.touch()
+    assert class_archive.archive_flags(java)
+    class_archive._drop_unused(used.parent)
+    kept = {used, others[2], others[3]}
+    assert set(used.parent.iterdir()) == {*kept, *(one.with_suffix(".providers") for one in kept), base}
 
 
 def test_the_builder_does_not_run_in_the_users_folder(
