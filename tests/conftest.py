@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tablestore_engine.spark import session
+from tablestore_engine.spark import jvm_launch
 from tests.slow_tests import name_of, read_slow
 
 
@@ -21,7 +21,7 @@ def no_jvm() -> Iterator[None]:
         pytest.fail("a test of tests/ starts a JVM: what needs Spark stands in integration_tests/")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(session, "launch_gateway", refused)
+        patch.setattr(jvm_launch, "launch_gateway", refused)
         yield
 
 

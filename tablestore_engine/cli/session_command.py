@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
-from tablestore_engine.spark.resident_session import IDLE_SECONDS, SessionPlace, place_of
+from tablestore_engine.runtime.session_place import SessionPlace, place_of
+from tablestore_engine.spark.resident_session import IDLE_SECONDS
 
 Run = Callable[[argparse.Namespace], int]
 

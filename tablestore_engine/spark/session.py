@@ -2,8 +2,7 @@
 
 Steps      start: find Java → JVM with its output in <scratch>/spark.log → session → silence the loggers
 INVARIANT  an adopted session (a user's, a notebook's) keeps its settings: only our conf for reading is added.
-INVARIANT  spark.conf never stands in a command line, which every user of the machine can read: it goes by a 0600 file.
-INVARIANT  a failed start leaves no half-made gateway behind, and becomes one TS1504 error.
+INVARIANT  a failed start leaves no JVM behind (jvm_launch), and becomes one TS1504 error.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import logging
 import math
 import os
 import re
-import shlex
 import signal
 import sys
 import threading
@@ -23,17 +21,18 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.errors import PySparkException
-from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import FixRequest, StorageError
 from tablestore_engine.fileio.storage_errors import explained
+from tablestore_engine.runtime import jvm_ahead
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
+from tablestore_engine.spark.jvm_launch import environment, forget_gateway, launch, plan_start
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resident_session import attach
 from tablestore_engine.spark.session_extensions import LOADS_PROVIDERS, may_wait
@@ -78,8 +77,6 @@ _CLUSTER_CONF: Mapping[str, str] = {
     f"{_CHECKSUM}.enabled": "true",
     f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
 }
-_SUBMIT_ENV = "PYSPARK_SUBMIT_ARGS"
-_SUBMIT_FLAGS = "--load-spark-defaults --properties-file"  # the user's spark-defaults.conf counts below ours
 _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 
 
@@ -87,8 +84,8 @@ _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 class SparkSettings:
     """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
 
-    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`. `sql_only`: the program gives
-    the session to code of users by Engine.spark alone, so that what only such code can use may wait until then.
+    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`. `sql_only`: code of
+    users gets the session by Engine.spark alone. What only code can use, functions of pyspark.ml, is loaded there.
 
     >>> cluster = Engine("./warehouse", spark=SparkSettings("local[2]", conf={"spark.sql.shuffle.partitions": "4"}))
     """
@@ -221,19 +218,20 @@ def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
     conf = spark_conf(settings, scratch, flags)
     if settings.is_local and settings.sql_only and may_wait(class_archive.find_providers(java), conf):
         conf[LOADS_PROVIDERS] = "false"
-    with _environment(_start_environment(settings, java.home)):
+    with environment(_start_environment(settings, java.home)) as added:
+        start = plan_start(settings.conf, conf, added, scratch.parent) if settings.is_local else None
         try:
             spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))
-            with _properties_file(spark_config, scratch) as path:
-                _launch(path, log)
-                with _own_interrupt():
-                    session = SparkSession.builder.config(conf=spark_config).getOrCreate()
+            launch(spark_config, start, scratch, log)
+            with _own_interrupt():
+                session = SparkSession.builder.config(conf=spark_config).getOrCreate()
         except StorageError:
-            _forget_gateway()
+            forget_gateway()
             raise
         except (PySparkException, Py4JError, OSError) as error:
-            _forget_gateway()
+            forget_gateway()
             raise _not_started(settings, java.sentence, error, log) from error
+    jvm_ahead.keep(start)
     if settings.is_local:
         class_archive.build_in_background(java)
     else:
@@ -265,49 +263,6 @@ def _start_environment(settings: SparkSettings, java_home: str) -> dict[str, str
     return env
 
 
-@contextmanager
-def _properties_file(conf: SparkConf, scratch: Path) -> Iterator[Path]:
-    """The conf as a Java properties file that only this user reads, gone once Spark has read it."""
-    path = scratch / "spark.properties"
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with explained(str(path)), os.fdopen(handle, "w", encoding="ascii") as file:
-            file.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.getAll())
-        yield path
-    finally:
-        path.unlink(missing_ok=True)
-
-
-def _escaped(text: str) -> str:
-    """As java.util.Properties reads it back: no line breaks, signs and characters beyond ASCII bare."""
-    units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
-    codes = [units[at] << 8 | units[at + 1] for at in range(0, len(units), 2)]
-    return "".join(
-        chr(code) if chr(code).isascii() and chr(code).isalnum() else f"\\u{code:04x}" for code in codes
-    )
-
-
-def _launch(properties: Path, log: Path) -> None:
-    """The JVM, whose own output (start-up noise, Python workers' stderr) goes to the log, not to the user."""
-    if SparkContext._gateway is not None:
-        return
-    submit = " ".join(
-        (_SUBMIT_FLAGS, shlex.quote(str(properties)), os.environ.get(_SUBMIT_ENV, "pyspark-shell"))
-    )
-    with log.open("ab") as sink, _environment({_SUBMIT_ENV: submit}, replace=True):
-        gateway = launch_gateway(None, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
-    SparkContext._ensure_initialized(gateway=gateway)
-
-
-def _forget_gateway() -> None:
-    """After a failed start: end the JVM, so that the next try starts a new one."""
-    gateway = SparkContext._gateway
-    SparkContext._gateway = None
-    SparkContext._jvm = None
-    if gateway is not None and getattr(gateway, "proc", None) is not None:
-        gateway.proc.stdin.close()
-
-
 def _not_started(settings: SparkSettings, java: str, error: Exception, log: Path) -> FixRequest:
     told = log.read_text("utf-8", "replace").strip().splitlines() if log.is_file() else []
     reasons = [line.strip() for line in told if re.search(r"(Exception|Error): |^Error ", line)]
@@ -318,28 +273,6 @@ def _not_started(settings: SparkSettings, java: str, error: Exception, log: Path
         why=f"{reason[:400]}; {java}",
         fix="check spark.master and spark.conf of the profile, JAVA_HOME, and memory; `tablestore doctor` tests each",
     )
-
-
-class _environment:  # noqa: N801 - a context manager, read as a verb
-    """Environment variables for the child process, put back afterwards."""
-
-    def __init__(self, values: Mapping[str, str], *, replace: bool = False) -> None:
-        self.values = {
-            key: value
-            for key, value in values.items()
-            if replace or key == "JAVA_HOME" or key not in os.environ
-        }
-        self.before = {key: os.environ.get(key) for key in self.values}
-
-    def __enter__(self) -> None:
-        os.environ.update(self.values)
-
-    def __exit__(self, *_: object) -> None:
-        for key, value in self.before.items():
-            if value is None:
-                os.environ.pop(key, None)
-            else:
-                os.environ[key] = value
 
 
 def _is_not_py4j(record: logging.LogRecord) -> bool:

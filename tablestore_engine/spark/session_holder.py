@@ -18,7 +18,7 @@ from typing import Any
 
 from tablestore_engine.runtime.scratch import SCRATCH_ENV, ScratchPlace
 from tablestore_engine.runtime.server_process import start_time
-from tablestore_engine.spark.resident_session import HolderState, SessionPlace, place_of
+from tablestore_engine.runtime.session_place import HolderState, SessionPlace, place_of
 from tablestore_engine.spark.session import SparkSettings, session_scratch, start_session
 
 _POLL_SECONDS = 1.0

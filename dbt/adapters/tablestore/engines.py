@@ -10,13 +10,13 @@ from contextlib import suppress
 from functools import partial
 
 from dbt.adapters.tablestore.credentials import EngineSettings
+from dbt.adapters.tablestore.early_start import QUERYING
 from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine, SparkSettings, TablestoreError
 from tablestore_engine.spi import OrderedLock, Rank, fetch_s3_jars
 
 logger = TerminalMessages("Tablestore")
 _ENGINES: dict[EngineSettings, Engine] = {}
-_QUERYING = frozenset({"build", "run", "show", "snapshot"})
 _LOCK = OrderedLock("engines", Rank.ENGINES)
 
 
@@ -53,6 +53,6 @@ def get_engine(warehouse: EngineSettings) -> Engine:
 
 def start_spark_ahead(warehouse: EngineSettings, command: str | None) -> None:
     """While dbt reads the project; only for commands that run queries of nodes, `dbt test` often needs no Spark."""
-    if command in _QUERYING:
+    if command in QUERYING:
         with suppress(TablestoreError):  # the first connection says it
             get_engine(warehouse).start_spark_ahead()

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.runtime.server_process import start_time
-from tablestore_engine.spark.resident_session import HolderState, SessionPlace, digest_of, place_of
+from tablestore_engine.runtime.session_place import HolderState, SessionPlace, place_of
+from tablestore_engine.spark.resident_session import digest_of
 
 SETTINGS = {"master": "local[2]", "conf": {"a": "1"}, "jars": []}
 

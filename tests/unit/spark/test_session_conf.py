@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from pyspark import SparkConf
 
-from tablestore_engine.spark.session import SparkSettings, _properties_file, _start_environment, spark_conf
+from tablestore_engine.spark.jvm_launch import _properties_file
+from tablestore_engine.spark.session import SparkSettings, _start_environment, spark_conf
 
 
 @pytest.mark.parametrize(
