@@ -20,7 +20,10 @@ _WRAPPER = """#!/bin/sh
 echo "$*" >> "$STARTS"
 exec '{real}' "$@"
 """
-MODEL = "{{ config(materialized='table') }} select current_timezone() as zone, count(*) as n, max(id) as largest from range(1000)"
+MODEL = """
+{{ config(materialized='table') }}
+select current_timezone() as zone, count(*) as n, max(id) as largest from range(1000)
+"""
 
 
 @pytest.fixture
