@@ -44,6 +44,7 @@ from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
 from tablestore_engine.warehouse.compared_states import ComparedStates, SnapshotName, compare_states
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
+from tablestore_engine.warehouse.gate.table_expiry import expire_table
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.snapshot_diff import (
@@ -300,13 +301,14 @@ class Table(TableWrites):
     def expire(
         self, *, keep: int | None = None, older_than_ms: int | None = None, dry_run: bool = False
     ) -> ExpireReport:
-        """Let old snapshots go, with the files that nothing else needs; by default as the table's options say.
+        """Expire old snapshots and delete their unreferenced files; by default as the table's options say.
 
         `keep`: only so many of the newest stay; `older_than_ms`: those that were the table within this time stay too.
-        Tags keep their rows. Raises FixRequest TS1088, TS1392, TS17xx (a log that does not answer).
+        Tags keep their rows. Staged snapshots past `tablestore.staged-retention` are dropped first, as `tablestore
+        expire` does: `ExpireReport.staged`. Raises FixRequest TS1088, TS1392, TS17xx (a log that does not answer).
         """
-        return self.warehouse.expiry.run(
-            self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
+        return expire_table(
+            self.warehouse, self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
         )
 
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:

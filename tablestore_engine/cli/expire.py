@@ -1,6 +1,6 @@
 """`tablestore expire`: let old snapshots of a table go, with the files that nothing else needs; or old partitions.
 
-Steps      snapshots: staged ones that are past tablestore.staged-retention, then --keep, --older-than → Table.expire;
+Steps      snapshots: --keep, --older-than → Table.expire, which drops staged ones past their retention first;
            --partitions → Table.expire_partitions, which the table's options rule alone
 INVARIANT  without --keep and --older-than the table's own options decide, as they do behind each commit.
 INVARIANT  --dry-run says what would go and changes nothing.
@@ -9,7 +9,7 @@ INVARIANT  --dry-run says what would go and changes nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from tablestore_engine.api import Engine, ExpireReport
@@ -17,7 +17,7 @@ from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
-from tablestore_engine.spi import ExpiredStage, PartitionReport, drop_expired, find_expired
+from tablestore_engine.spi import PartitionReport
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -57,31 +57,29 @@ def _expire(arguments: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class ExpiredTable:
-    """What expired of one table, or would. `report` None: only staged rows were there, and they are gone."""
+    """What expired of one table, or would. `is_gone`: it had only staged rows, and they are dropped."""
 
     table: str
     is_dry: bool
-    staged: Sequence[ExpiredStage]
-    report: ExpireReport | None
+    report: ExpireReport
+    is_gone: bool
 
     def lines(self) -> list[str]:
         """For people."""
-        found = [one.line(is_dry=self.is_dry) for one in self.staged]
-        return (
-            found
-            if self.report is None
-            else [*found, f"{self.table}: {_told(self.report, is_dry=self.is_dry)}"]
-        )
+        found = [one.line for one in self.report.staged]
+        if self.is_gone:
+            return found
+        return [*found, f"{self.table}: {_told(self.report, is_dry=self.is_dry)}"]
 
     def record(self) -> dict[str, object]:
         """For programs."""
+        report = self.report
         common = {
             "table": self.table,
             "dry_run": self.is_dry,
-            "staged": [{"table": one.item.table, "name": one.item.name} for one in self.staged],
+            "staged": [{"table": one.table, "name": one.name} for one in report.staged],
         }
-        report = self.report
-        if report is None:
+        if self.is_gone:
             return common
         return {
             **common,
@@ -98,13 +96,8 @@ def expire_table(
     engine: Engine, name: str, keep: int | None, older_than_ms: int | None, *, is_dry: bool
 ) -> ExpiredTable:
     """Staged snapshots past their retention, then snapshots. Raises what Table.expire raises."""
-    table = engine.table(name)
-    look = find_expired if is_dry else drop_expired
-    staged = look(engine.gate, engine.gate.read_book(str(table.identifier)))
-    report = None
-    if engine.find_table(name) is not None:
-        report = table.expire(keep=keep, older_than_ms=older_than_ms, dry_run=is_dry)
-    return ExpiredTable(name, is_dry, staged, report)
+    report = engine.table(name).expire(keep=keep, older_than_ms=older_than_ms, dry_run=is_dry)
+    return ExpiredTable(name, is_dry, report, bool(report.staged) and engine.find_table(name) is None)
 
 
 def _expire_partitions(arguments: argparse.Namespace) -> int:

@@ -61,7 +61,7 @@ class Collected:
     @property
     def size_bytes(self) -> int:
         """Of all files that are, or would be, deleted."""
-        reports = [one.report.bytes for one in self.expired.values() if one.report is not None]
+        reports = [one.report.bytes for one in self.expired.values()]
         orphans = [one.size_bytes for one in self.orphans.values()]
         return sum(reports) + sum(orphans) + sum(one.size_bytes for one in self.folders)
 

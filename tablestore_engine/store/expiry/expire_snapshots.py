@@ -54,10 +54,19 @@ _OTHERS = "another expiry or a rollback is at work"
 
 
 @dataclass(frozen=True)
+class DroppedStage:
+    """One staged snapshot past its retention; `line` has the reason, for people."""
+
+    table: str
+    name: str
+    line: str
+
+
+@dataclass(frozen=True)
 class ExpireReport:
     """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
 
-    `reason`: why the snapshot `end` stays. `again`: as of Choice.
+    `reason`: why the snapshot `end` stays. `again`: as of Choice. `staged`: staged snapshots that went before them.
 
     >>> orders.expire(keep=1, dry_run=True).snapshots
     0
@@ -69,6 +78,7 @@ class ExpireReport:
     bytes: int
     reason: str
     again: NextLook | None = field(default=None, compare=False)
+    staged: tuple[DroppedStage, ...] = ()
 
     @property
     def snapshots(self) -> int:

@@ -110,13 +110,7 @@ class Expiry:
         `keep`: only so many of the newest stay; `older_than_ms`: what was the table within this time stays too;
         neither: as the table's options say.
         """
-        if (keep is not None and keep < 1) or (older_than_ms is not None and older_than_ms < 0):
-            raise FixRequest(
-                "TS1088",
-                f"snapshots of {identifier} cannot expire like that",
-                why=f"keep is {keep}, older_than_ms is {older_than_ms}",
-                fix="keep 1 or more snapshots; a time is 0 or more",
-            )
+        check_request(identifier, keep, older_than_ms)
         store = self.stores.get(identifier)
         rules = wanted_rules(TableTraits(store.schema).retention, keep, older_than_ms)
         return store.expire(rules, log=self._ask_hold(identifier), dry_run=dry_run)
@@ -132,6 +126,17 @@ class Expiry:
     def _ask_hold(self, identifier: Identifier) -> Hold | None:
         publisher = self.logs.find_publisher(identifier)
         return None if publisher is None else _hold_at(publisher.check(self.stores.get(identifier)))
+
+
+def check_request(identifier: Identifier, keep: int | None, older_than_ms: int | None) -> None:
+    """Raises FixRequest TS1088."""
+    if (keep is not None and keep < 1) or (older_than_ms is not None and older_than_ms < 0):
+        raise FixRequest(
+            "TS1088",
+            f"snapshots of {identifier} cannot expire like that",
+            why=f"keep is {keep}, older_than_ms is {older_than_ms}",
+            fix="keep 1 or more snapshots; a time is 0 or more",
+        )
 
 
 def wanted_rules(rules: Retention, keep: int | None, older_than_ms: int | None) -> Retention:

@@ -74,14 +74,38 @@ def test_the_same_in_python(impatient: Engine) -> None:
         table.expire(older_than_ms=-1)
 
 
-def test_staged_snapshots_past_their_retention_are_dropped(run: Run, warehouse: Path) -> None:
-    """Before snapshots expire, with a line for each; --dry-run only says so. A table that is then empty is gone."""
+@pytest.fixture
+def past(warehouse: Path) -> Engine:
+    """demo.past and demo.new have a staged snapshot `try` of a week ago; demo.new has nothing else."""
     week_ago = replace(SYSTEM, now_ms=lambda: SYSTEM.now_ms() - 7 * 86_400_000)
     old = Engine(str(warehouse), runtime=week_ago)
     old.write("demo.past", orders((1, "ann", 1.0)), WriteSpec(table=KEYED))
     for table in ("demo.past", "demo.new"):
         old.write(table, orders((9, "zed", 9.0)), WriteSpec(table=KEYED, stage="try"))
-    engine = Engine(str(warehouse))
+    return Engine(str(warehouse))
+
+
+def test_python_drops_staged_snapshots_past_their_retention(past: Engine) -> None:
+    """As the command does; a wrong request or a dry run drops nothing, and the report names what went."""
+    table, only_staged = past.table("demo.past"), past.table("demo.new")
+    with pytest.raises(FixRequest, match="TS1088"):
+        table.expire(keep=0)
+    (told,) = table.expire(dry_run=True).staged
+    assert (told.table, told.name) == ("demo.past", "try")
+    assert "would be dropped: it was written 7 d ago" in told.line
+    assert [one.name for one in past.staged("demo.past")] == ["try"]
+    done = table.expire()
+    assert ["is dropped" in one.line for one in done.staged] == [True]
+    assert (done.snapshots, past.staged("demo.past"), table.expire().staged) == (0, (), ())
+    gone = only_staged.expire()
+    assert ([one.name for one in gone.staged], gone.snapshots) == (["try"], 0)
+    assert gone.reason == "the table had only staged rows, which are dropped"
+    assert past.find_table("demo.new") is None
+
+
+def test_staged_snapshots_past_their_retention_are_dropped(run: Run, past: Engine) -> None:
+    """Before snapshots expire, with a line for each; --dry-run only says so. A table that is then empty is gone."""
+    engine = past
     told = run("expire", "demo.past", "--dry-run")
     assert "demo.past: staged snapshot try (snapshot 2) would be dropped: it was written 7 d ago" in told.out
     assert run("expire", "demo.past", "--dry-run", "--json").json["staged"] == [
