@@ -1,7 +1,7 @@
 """Expiry that a user asks for: staged snapshots past their retention, then snapshots of the table.
 
 INVARIANT  a wrong request changes nothing: it is checked before anything is dropped.
-WHY        a staged snapshot keeps the snapshots that it needs, so it goes first. Commits do not do this (decision 0074).
+WHY        a staged snapshot keeps the snapshots that it needs, so it goes first. Commits do not (decision 0074).
 """
 
 from __future__ import annotations
