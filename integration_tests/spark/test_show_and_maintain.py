@@ -43,6 +43,30 @@ def test_show_create_table_makes_it_again(engine: Engine) -> None:
         engine.sql("show create table demo.nothing")
 
 
+@pytest.mark.parametrize(
+    ("statement", "code", "near"),
+    [
+        ("select * from demo.sme", "TS1515", "demo.some"),
+        ("select * from demo.ordrs", "TS1515", "demo.orders"),
+        ("select * from demo.ordrs version as of 1", "TS1515", "demo.orders"),
+        ("select * from demo.zzz", "TS1515", None),
+        ("drop view demo.sme", "TS1410", "demo.some"),
+        ("drop table demo.ordrs", "TS1410", "demo.orders"),
+        ("drop table demo.sme", "TS1410", None),
+        ("show create table demo.sme", "TS1538", "demo.some"),
+        ("show columns in demo.ordrs", "TS1525", "demo.orders"),
+        ("alter view demo.sme rename to demo.any", "TS1414", "demo.some"),
+    ],
+)
+def test_a_mistyped_name_is_reported_with_the_nearest(
+    engine: Engine, statement: str, code: str, near: str | None
+) -> None:
+    """Views where the statement takes a view; DROP TABLE suggests none."""
+    with pytest.raises(TablestoreError, match=code) as caught:
+        engine.sql(statement)
+    assert caught.value.fix.partition("did you mean ")[2] == ("" if near is None else f"{near}?")
+
+
 def test_show_table_extended(engine: Engine) -> None:
     """dbt-spark's listing: one row per name, facts in a text."""
     found = engine.sql("show table extended in demo like '*'")

@@ -13,6 +13,7 @@ from tablestore_engine.api.create_table import (
 )
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.near_names import find_full_names
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -49,6 +50,14 @@ class EngineNames:
     def find_relation(self, name: str) -> RelationInfo | None:
         """A table or view by its name."""
         return self._warehouse.relations.find(Identifier.parse(name))
+
+    def relation(self, name: str) -> RelationInfo:
+        """A table or view that exists. Raises NotFound TS1414, with the nearest name."""
+        return self._warehouse.relations.get(Identifier.parse(name))
+
+    def find_full_names(self, word: str) -> tuple[str, ...]:
+        """`db.name` of tables and views called `word`, else of those with the nearest name; for texts of errors."""
+        return tuple(str(one) for one in find_full_names(self._warehouse.catalog, word))
 
     def find_table(self, name: str) -> Table | None:
         """A handle, None when there is no such table."""

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import SYSTEM_DATABASE, Identifier
+from tablestore_engine.catalog.near_names import near_hint
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import (
     NO_SNAPSHOT,
@@ -70,6 +71,13 @@ class NameLookup:
         if view is None:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
+
+    def near_hint(self, database: str, name: str) -> str:
+        """`; did you mean demo.orders?` for a name that means nothing, or nothing; at another state, of the table."""
+        base, _ = split_database(database)
+        if not _is_name(base) or not _is_name(name) or base.lower() == SYSTEM_DATABASE:
+            return ""
+        return near_hint(self._catalog, Identifier(base, name))
 
     def find_function(self, database: str, name: str) -> ResolvedFunction | None:
         """A function of the warehouse; a name of a past state has none."""

@@ -1,19 +1,27 @@
-"""The table whose name is nearest to one that does not exist, for the text of an error."""
+"""Errors about tables and views that do not exist, with the nearest name that does.
+
+INVARIANT  a suggested name is of a kind that the caller takes: a view only where a view can be named.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.format.layout import database_location
 
 _CANDIDATES = 3
+TABLES, VIEWS = "table", "view"
+RELATIONS = (TABLES, VIEWS)
 
 
-def find_near_table(catalog: FilesystemCatalog, missing: Identifier) -> Identifier | None:
+def find_near_name(
+    catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str] = RELATIONS
+) -> Identifier | None:
     """Of the same database; of the nearest database if that one does not exist.
 
     Lists the warehouse and one database, and changes nothing. A warehouse that cannot be listed has no near name.
@@ -22,16 +30,64 @@ def find_near_table(catalog: FilesystemCatalog, missing: Identifier) -> Identifi
         databases = catalog.list_databases()
         near = [missing.database] if missing.database in databases else _nearest(missing.database, databases)
         for database in near[:1]:
-            folder = database_location(catalog.warehouse, database)
-            names = [status.name for status in catalog.fileio.list(folder) if status.is_dir]
-            for name in _nearest(missing.name, names):
+            views = set(catalog.views.list_names(database)) if VIEWS in kinds else set()
+            folders = _list_folders(catalog, database) if TABLES in kinds else set()
+            for name in _nearest(missing.name, folders | views):
                 found = Identifier(database, name)
-                if catalog.is_table(found):
+                if name in views or catalog.is_table(found):
                     return found
     return None
 
 
-def _nearest(word: str, names: list[str] | tuple[str, ...]) -> list[str]:
-    """The nearest first; folders that no table can have are left out."""
-    usable = [name for name in names if name.isascii() and name.replace("_", "a").isalnum()]
-    return get_close_matches(word, usable, n=_CANDIDATES)
+def find_full_names(catalog: FilesystemCatalog, word: str) -> tuple[Identifier, ...]:
+    """Tables and views called `word` in any database; where there is none, those of the nearest name."""
+    found: dict[str, list[Identifier]] = {}
+    with suppress(TablestoreError):
+        for database in catalog.list_databases():
+            views = set(catalog.views.list_names(database))
+            for name in _usable(_list_folders(catalog, database) | views):
+                found.setdefault(name, []).append(Identifier(database, name))
+        for name in (word, *get_close_matches(word, list(found), n=_CANDIDATES)):
+            there = [one for one in found.get(name, ()) if catalog.is_table(one) or catalog.views.find(one)]
+            if there:
+                return tuple(there)
+    return ()
+
+
+def near_hint(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str] = RELATIONS) -> str:
+    """`; did you mean demo.orders?`, or nothing."""
+    near = find_near_name(catalog, missing, kinds)
+    return "" if near is None else f"; did you mean {near}?"
+
+
+def no_such_name(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str]) -> NotFound:
+    """TS1414. `kinds`: what the caller takes; a view where only tables are taken is named as such."""
+    what, is_view = " or ".join(kinds), False
+    if VIEWS not in kinds:
+        with suppress(TablestoreError):
+            is_view = catalog.views.find(missing) is not None
+    if is_view:
+        why, fix = f"{missing} is a view", f'read it with SQL: tablestore sql "select * from {missing}"'
+    else:
+        why, fix = (
+            f"there is no such {what} in {catalog.warehouse}",
+            "correct the name, or build the model first",
+        )
+        fix += near_hint(catalog, missing, kinds)
+    return NotFound("TS1414", f"{what} {missing} does not exist", why=why, fix=fix)
+
+
+def _list_folders(catalog: FilesystemCatalog, database: str) -> set[str]:
+    """Also those that are no tables: only the nearest ones are looked into."""
+    found = catalog.fileio.list(database_location(catalog.warehouse, database))
+    return {status.name for status in found if status.is_dir}
+
+
+def _nearest(word: str, names: Iterable[str]) -> list[str]:
+    """The nearest first."""
+    return get_close_matches(word, _usable(names), n=_CANDIDATES)
+
+
+def _usable(names: Iterable[str]) -> list[str]:
+    """Folders that no table can have are left out."""
+    return [name for name in sorted(names) if name.isascii() and name.replace("_", "a").isalnum()]

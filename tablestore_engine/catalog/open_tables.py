@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.near_names import find_near_table
-from tablestore_engine.errors import NotFound
+from tablestore_engine.catalog.near_names import TABLES, no_such_name
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
@@ -43,14 +42,7 @@ class OpenTables:
         """The store of a table. Raises NotFound TS1414."""
         found = self.find(identifier)
         if found is None:
-            path, near = self._catalog.warehouse, find_near_table(self._catalog, identifier)
-            raise NotFound(
-                "TS1414",
-                f"table {identifier} does not exist",
-                why=f"there is no such table in {path}",
-                fix="correct the name, or build the model first"
-                + ("" if near is None else f"; did you mean {near}?"),
-            )
+            raise no_such_name(self._catalog, identifier, (TABLES,))
         return found
 
     def open(self, identifier: Identifier) -> TableStore:

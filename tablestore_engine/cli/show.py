@@ -19,7 +19,6 @@ from tablestore_engine.cli.output import (
     write_out,
 )
 from tablestore_engine.cli.warehouse_choice import add_place, check_readable, list_databases, open_engine
-from tablestore_engine.errors import NotFound
 from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage
 
 Run = Callable[[argparse.Namespace], int]
@@ -71,14 +70,7 @@ def _relation_record(engine: Engine, info: RelationInfo) -> Record:
 
 
 def _show_one(engine: Engine, name: str, *, as_json: bool) -> None:
-    info = engine.find_relation(name)
-    if info is None:
-        raise NotFound(
-            "TS1926",
-            f"there is no table or view {name}",
-            why=f"the warehouse {engine.warehouse} has no such name",
-            fix="list them: tablestore show",
-        )
+    info = engine.relation(name)
     columns = [_column_record(column) for column in engine.columns(name)]
     if info.kind == "view":
         view = engine.find_view(name)

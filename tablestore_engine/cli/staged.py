@@ -55,7 +55,8 @@ def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     words = arguments.words
     action, rest = (words[0], words[1:]) if words and words[0] in _ACTIONS else ("list", words)
     if action == "list" and len(rest) > 1:
-        hint = did_you_mean(words[0], _ACTIONS)
+        is_second = words[1] in _ACTIONS
+        hint = f"; did you mean {words[1]} {words[0]}?" if is_second else did_you_mean(words[0], _ACTIONS)
         parser.error(
             "list takes at most a table or a database"
             if words[0] == action
@@ -96,7 +97,8 @@ def _names(engine: Engine, wanted: str | None) -> tuple[str, ...]:
     """Tables, and views for whose place a table waits. Raises TS1414, TS1925."""
     if wanted is not None and "." in wanted:
         return (_relation(engine, wanted),)
-    waiting = [name for database in list_databases(engine, wanted) for name in engine.replacements(database)]
+    databases = list_databases(engine, wanted, _ACTIONS)
+    waiting = [name for database in databases for name in engine.replacements(database)]
     return tuple(dict.fromkeys((*list_names(engine, wanted), *waiting)))
 
 
@@ -215,8 +217,7 @@ def get_staged(engine: Engine, rest: list[str]) -> Staged:
 
 def _relation(engine: Engine, name: str) -> str:
     """A table or view: a table may wait to take the place of either. Raises NotFound TS1414."""
-    found = engine.find_relation(name)
-    return str(engine.table(name).identifier if found is None else found.identifier)
+    return str(engine.relation(name).identifier)
 
 
 def _reads_text(item: Staged, test: str) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -131,17 +131,26 @@ def list_names(engine: Engine, wanted: str | None) -> tuple[str, ...]:
     )
 
 
-def list_databases(engine: Engine, wanted: str | None) -> tuple[str, ...]:
-    """The one that is wanted, or all. Raises NotFound TS1925."""
+def list_databases(engine: Engine, wanted: str | None, actions: Collection[str] = ()) -> tuple[str, ...]:
+    """The one that is wanted, or all. `actions`: what the word could be too. Raises NotFound TS1925."""
     known = engine.databases()
     if wanted is not None and wanted not in known:
+        also = f"; actions are {', '.join(actions)}" if actions else ""
         raise NotFound(
             "TS1925",
-            f"there is no database {wanted}",
-            why=f"the warehouse {engine.warehouse} has {', '.join(known) or 'none'}",
-            fix=f"correct the name; a table is written db.table{did_you_mean(wanted, known)}",
+            f"there is no database {'or action ' if actions else ''}{wanted}",
+            why=f"the warehouse {engine.warehouse} has {', '.join(known) or 'none'}{also}",
+            fix=f"correct the name; a table is written db.table{_meant(engine, wanted, (*known, *actions))}",
         )
     return known if wanted is None else (wanted,)
+
+
+def _meant(engine: Engine, word: str, words: Collection[str]) -> str:
+    """A table of just this name comes before a near word, and that before a table of a near name."""
+    tables = engine.find_full_names(word)
+    is_exact = any(name.endswith(f".{word}") for name in tables)
+    near = "" if is_exact else did_you_mean(word, words)
+    return near or (f"; did you mean {' or '.join(tables)}?" if tables else "")
 
 
 def check_readable(problems: Mapping[str, str], looked_at: int) -> None:

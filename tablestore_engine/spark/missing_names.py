@@ -28,11 +28,11 @@ def missing_name(error: AnalysisException) -> Name:
     return (parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1])
 
 
-def no_such_table(name: Name) -> NotFound:
-    """TS1515."""
+def no_such_table(name: Name, hint: str) -> NotFound:
+    """TS1515. `hint`: `; did you mean demo.orders?`, or nothing."""
     return NotFound(
         "TS1515",
         f"table or view {name[0]}.{name[1]} does not exist",
         why="no table and no stored view of that name is in the warehouse",
-        fix="check the spelling and the schema; `tablestore show` lists what there is",
+        fix=f"check the spelling and the schema; `tablestore show` lists what there is{hint}",
     )

@@ -239,7 +239,7 @@ class Resolver:
                 missing = missing_name(error)
                 known = (missing[0].lower(), missing[1].lower())
                 if known in statement.done or self._ensure(missing, statement, depth=0) is None:
-                    raise no_such_table(missing) from None
+                    raise no_such_table(missing, self._names.near_hint(*missing)) from None
         raise FixRequest(
             "TS1512",
             "the statement names too many tables",
@@ -358,7 +358,7 @@ class Resolver:
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
         found = statement.lookup(database, name, version)
         if found is None:
-            raise no_such_table((database, name))
+            raise no_such_table((database, name), self._names.near_hint(database, name))
         if isinstance(found, ResolvedView):
             raise Unsupported(
                 "TS1514",

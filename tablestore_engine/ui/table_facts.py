@@ -25,9 +25,7 @@ def read_table(engine: Engine, name: str, now_ms: int) -> Record:
     """All parts of a table or view that metadata alone gives. Raises NotFound TS1414, FixRequest TS1401, TS1402."""
     found = None
     try:
-        found = engine.find_relation(name)
-        if found is None:
-            engine.table(name)  # says what is not there; one that only has staged snapshots is
+        found = engine.relation(name)
     except DAMAGED:
         if not _is_listed(engine, name):
             raise

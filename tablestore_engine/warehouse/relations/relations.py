@@ -15,6 +15,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.functions import FunctionDefinition
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
+from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, StorageError, TablestoreError
@@ -48,6 +49,13 @@ class Relations:
             return RelationInfo(identifier, "table", store.schema.comment)
         view = self.catalog.views.find(identifier)
         return None if view is None else RelationInfo(identifier, "view", view.comment)
+
+    def get(self, identifier: Identifier) -> RelationInfo:
+        """A table or view by its name. Raises NotFound TS1414."""
+        found = self.find(identifier)
+        if found is None:
+            raise no_such_name(self.catalog, identifier, RELATIONS)
+        return found
 
     def forget(self, identifier: Identifier) -> None:
         """After a drop or rename: what the name meant must not meet what it means now."""
@@ -83,12 +91,14 @@ class Relations:
         self.catalog.drop_database(name, cascade=cascade)
 
     def rename(self, source: Identifier, target: Identifier) -> None:
-        """A table or view under a new name."""
+        """A table or view under a new name. Raises NotFound TS1414."""
         if self.catalog.find_schema(source) is not None:
             states = StreamingStateFiles(self.catalog, source)
             states.copy_to(target)
             self.catalog.rename_table(source, target)
             states.drop()
+        elif self.catalog.views.find(source) is None:
+            raise no_such_name(self.catalog, source, RELATIONS)
         else:
             self.catalog.rename_view(source, target)
         self.forget(source)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from tablestore_engine.catalog.near_names import TABLES
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -42,7 +43,7 @@ def show(actions: TableActions, statement: Show, database: str) -> Fetched:
             "TS1525",
             f"{place[0]}.{place[1]} is no table",
             why="SHOW COLUMNS and SHOW TBLPROPERTIES are answered for tables",
-            fix="check the spelling and the schema",
+            fix=f"check the spelling and the schema{actions.near_hint(*place, (TABLES,))}",
         )
     if statement.kind == "columns":
         return _answer(("col_name",), [(name,) for name in schema.field_names])
@@ -94,7 +95,7 @@ def _create_text(actions: TableActions, place: tuple[str, str], schema: TableSch
             "TS1538",
             f"{place[0]}.{place[1]} does not exist",
             why="no table and no stored view of that name is in the warehouse",
-            fix="check the spelling and the schema",
+            fix=f"check the spelling and the schema{actions.near_hint(*place)}",
         )
     return f"CREATE VIEW {full} AS {view}"
 

@@ -6,7 +6,7 @@ INVARIANT  a statement computed from a state of the table (UPDATE, MERGE, DELETE
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.functions import FunctionDefinition
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.near_names import RELATIONS, near_hint
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound
@@ -71,6 +72,10 @@ class TableActions:
     def find_schema(self, database: str, table: str) -> TableSchema | None:
         """Columns of a table, None when there is none."""
         return self._catalog.find_schema(Identifier(database, table))
+
+    def near_hint(self, database: str, name: str, kinds: Sequence[str] = RELATIONS) -> str:
+        """`; did you mean demo.orders?`, or nothing."""
+        return near_hint(self._catalog, Identifier(database, name), kinds)
 
     def create_table(
         self, database: str, table: str, wish: TableWish, *, if_not_exists: bool, replace: bool
@@ -185,7 +190,7 @@ class TableActions:
                 "TS1410",
                 f"{kind} {database}.{name} does not exist",
                 why="no such name",
-                fix="correct the name",
+                fix=f"correct the name{self.near_hint(database, name, (kind.lower(),))}",
             )
         if found.kind != kind.lower():
             raise FixRequest(

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tablestore_engine.api import Engine
 from tablestore_engine.cli.command_list import ENTRIES, GROUPS, overview
 from tablestore_engine.cli.main import COMMANDS, main
 
@@ -118,6 +119,7 @@ def test_wrong_arguments_end_with_2(run: Run) -> None:
         (("sync", "shop", "--intx", "demo"), "required: --into; did you mean --into instead of --intx?"),
         (("staged", "publixh", "demo.orders"), "there is no action 'publixh'"),
         (("staged", "publixh", "demo.orders"), "did you mean publish?"),
+        (("staged", "demo.orders", "publish"), "did you mean publish demo.orders?"),
         (("staged", "list", "demo", "more"), "list takes at most a table or a database"),
         (("staged", "publish"), "publish takes db.table"),
     ],
@@ -150,6 +152,18 @@ def test_a_strange_option_is_reported_without_control_characters(capsys: pytest.
         (("head", "demo.ordxrs"), "demo.orders"),
         (("head", "dmo.order"), "demo.orders"),
         (("staged", "demp"), "demo"),
+        (("staged", "orders"), "demo.orders"),
+        (("staged", "big"), "demo.big"),
+        (("staged", "ordxrs"), "demo.orders"),
+        (("staged", "shwo"), "show"),
+        (("staged", "zzz"), None),
+        (("gc", "orders"), "demo.orders"),
+        (("staged", "demo.bigg"), "demo.big"),
+        (("staged", "show", "demo.bigg"), "demo.big"),
+        (("show", "demo.bigg"), "demo.big"),
+        (("show", "demo.ordxrs"), "demo.orders"),
+        (("report", "demo.bigg", "--html"), "demo.big"),
+        (("head", "demo.bigg"), None),
         (("head", "demo.xyz"), None),
         (("head", "demo.big"), None),
         (("head", "other.orders"), None),
@@ -158,13 +172,38 @@ def test_a_strange_option_is_reported_without_control_characters(capsys: pytest.
 def test_a_missing_table_is_reported_with_the_nearest_name(
     run: Run, warehouse: Path, words: tuple[str, ...], near: str | None
 ) -> None:
-    """Tables of the same database, or of the nearest one; folders without a table are no name."""
+    """Of the same database, or of the nearest one: views where a view is taken; folders without a table are no name.
+
+    A word without a database is a table's name, then a near database or action, then a near table's name.
+    """
     (warehouse / "demo.db" / "ordxrs").mkdir()
     (warehouse / "demo.db" / "ordxrs\x1b[2J").mkdir()
     done = run(*words)
     assert (done.status, done.out) == (1, "")
     assert ("did you mean" in done.err) is (near is not None), done.err
     assert near is None or done.err.endswith(f"did you mean {near}?\n")
+
+
+def test_a_view_is_named_as_one_where_tables_are_taken(run: Run) -> None:
+    """`head` of a view says how its rows are read."""
+    done = run("head", "demo.big")
+    assert done.status == 1
+    assert "demo.big is a view" in done.err
+    assert 'tablestore sql "select * from demo.big"' in done.err
+
+
+def test_an_unknown_word_after_staged_may_be_an_action(run: Run) -> None:
+    """The error names the actions; an action after the table is put before it."""
+    assert "there is no database or action shwo" in (found := run("staged", "shwo").err)
+    assert "actions are list, show, drop, publish" in found
+    assert "action" not in run("gc", "shwo").err
+
+
+def test_tables_of_a_name_in_several_databases_are_all_named(run: Run, engine: Engine) -> None:
+    """No choice is made for the user."""
+    engine.create_database("shop")
+    engine.create_view("shop.orders", "select 1 as one")
+    assert run("staged", "orders").err.endswith("did you mean demo.orders or shop.orders?\n")
 
 
 def test_debug_shows_the_traceback(run: Run) -> None:

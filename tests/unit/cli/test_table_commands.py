@@ -39,7 +39,7 @@ def test_show_table(run: Run, engine: Engine) -> None:
 
 def test_show_refuses_unknown_names(run: Run) -> None:
     """A database or table that does not exist is an error with exit status 1 and no traceback."""
-    for name, code in (("nope", "TS1925"), ("demo.nope", "TS1926")):
+    for name, code in (("nope", "TS1925"), ("demo.nope", "TS1414")):
         done = run("show", name)
         assert (done.status, done.out) == (1, "")
         assert done.err.startswith(code)
