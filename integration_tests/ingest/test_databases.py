@@ -20,9 +20,11 @@ import pytest
 
 from integration_tests.ingest.databases import KNOWN, PASSWORD, Connected, fresh, opened, rows_of, sync, until
 from tablestore_demo.demo_postgres import USER, Postgres
+from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.postgres.connect_rest import ask_connect
+from tablestore_engine.postgres.database_source import PASSWORD_ENV
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 from tablestore_engine.spi import connector_status, find_connect, stop_connect
 
@@ -72,6 +74,29 @@ def test_rows_and_changes_of_all_tables(
         report = sync(engine, running, stop)
         assert (report.is_success, report.errors) == (False, {})
         assert find_connect(name, tmp_path / name) == running
+
+
+def test_a_stopped_source_starts_again_by_its_name(
+    postgres: Postgres,
+    connected: Connected,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """`connect start NAME` knows database, tables and brokers; no file of the folder has the password."""
+    name = fresh()
+    postgres.run(f"create schema {name}", f"create table {name}.a (id int primary key)")
+    running = connected(name, f"{name}.*")
+    assert stop_connect(name, tmp_path / name)
+    monkeypatch.delenv("TABLESTORE_KAFKA", raising=False)
+    monkeypatch.setenv(PASSWORD_ENV, PASSWORD)
+    assert main(["connect", "start", name, "--data-dir", str(tmp_path / name)]) == 0
+    assert f"{name}: running" in capsys.readouterr().out
+    again = find_connect(name, tmp_path / name)
+    assert again is not None
+    assert (again.source, again.brokers) == (running.source, running.brokers)
+    for path in (tmp_path / name).rglob("*"):
+        assert not path.is_file() or PASSWORD.encode() not in path.read_bytes()
 
 
 @pytest.mark.nightly

@@ -22,11 +22,14 @@ from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.spi import (
     BROKERS,
     ConnectInfo,
+    DatabaseSource,
+    LastStart,
     SyncReport,
     SyncSpec,
     client_settings,
     connector_status,
     find_connect,
+    find_last_start,
     parse_source,
     start_connect,
     stop_connect,
@@ -40,15 +43,19 @@ Run = Callable[[argparse.Namespace], int]
 def _register_connect(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("action", choices=["start", "stop", "status"])
     parser.add_argument("name", help="of the source; its topics and its replication slot are named by it")
-    text = "start: postgresql://user@host:port/database; the password comes from TABLESTORE_DATABASE_PASSWORD"
+    text = "start: postgresql://user@host:port/database (default: that of its last start); the password comes from "
+    text += "TABLESTORE_DATABASE_PASSWORD"
     parser.add_argument("--database", metavar="URL", help=text)
-    text = "start: a table, schema.table with * for anything; may come again (default: all)"
+    text = "start: a table, schema.table with * for anything; may come again (default: all, "
+    text += "without --database those of its last start)"
     parser.add_argument("--table", metavar="PATTERN", action="append", default=[], help=text)
     text = "start: delete its slot and its topics, and load all rows again, into new tables"
     parser.add_argument("--anew", action="store_true", help=text)
     parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
     parser.add_argument(
-        "--bootstrap", metavar="HOST:PORT", help="start: Kafka brokers (default: $TABLESTORE_KAFKA)"
+        "--bootstrap",
+        metavar="HOST:PORT",
+        help="start: Kafka brokers (default: $TABLESTORE_KAFKA, else those of its last start)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     return _connect
@@ -64,14 +71,27 @@ def _connect(arguments: argparse.Namespace) -> int:
             write_out("stopped" if stopped else f"{arguments.name} was not running")
         return 0
     if arguments.action == "start":
-        source = parse_source(arguments.name, arguments.database or "", arguments.table)
-        start_connect(source, _brokers(arguments), data_dir=folder, anew=arguments.anew, say=say)
+        source, brokers = _wanted(arguments, find_last_start(arguments.name, folder))
+        start_connect(source, brokers, data_dir=folder, anew=arguments.anew, say=say)
     return _tell(find_connect(arguments.name, folder), arguments)
 
 
-def _brokers(arguments: argparse.Namespace) -> str:
+def _wanted(arguments: argparse.Namespace, last: LastStart | None) -> tuple[DatabaseSource, str]:
+    """Database and brokers: of the command line, else of the last start. Raises FixRequest TS1469, TS1475.
+
+    Tables of the last start count only with its database: --database without --table means all tables.
+    """
+    url, tables = arguments.database or "", arguments.table
+    if last is not None and not url:
+        url, tables = last.source.url, tables or last.source.tables
+        shown = ", ".join(tables) or "all tables"
+        say(f"{arguments.name}: {shown} of {url}, as in its last start")
+    return parse_source(arguments.name, url, tables), _brokers(arguments, last)
+
+
+def _brokers(arguments: argparse.Namespace, last: LastStart | None) -> str:
     said = {BROKERS: arguments.bootstrap} if arguments.bootstrap else {}
-    found = client_settings(os.environ, said=said).get(BROKERS)
+    found = client_settings(os.environ, said=said).get(BROKERS) or (None if last is None else last.brokers)
     if not found:
         raise FixRequest(
             "TS1469",
@@ -161,13 +181,16 @@ def _sync(arguments: argparse.Namespace) -> int:
 
 def _find_running(arguments: argparse.Namespace) -> ConnectInfo:
     """Each round: it may have been started again meanwhile. Raises RetryError TS1468."""
-    running = find_connect(arguments.name, Path(arguments.data_dir) if arguments.data_dir else None)
+    folder = Path(arguments.data_dir) if arguments.data_dir else None
+    running = find_connect(arguments.name, folder)
     if running is None:
+        is_known = find_last_start(arguments.name, folder) is not None
+        database = "" if is_known else " --database postgresql://user@host:port/database"
         raise RetryError(
             "TS1468",
             f"source {arguments.name} does not run",
             why="nobody sends its changes, so it cannot be said what `up to now` is",
-            fix=f"tablestore connect start {arguments.name} --database postgresql://user@host:port/database",
+            fix=f"tablestore connect start {arguments.name}{database}",
         )
     return running
 

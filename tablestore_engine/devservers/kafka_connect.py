@@ -20,8 +20,9 @@ import secrets
 import signal
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from tablestore_engine.devservers.java_bundles import CONNECT, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
@@ -49,7 +50,16 @@ from tablestore_engine.runtime.server_process import (
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
 _READY_SECONDS, _STOP_SECONDS, _KILL_SECONDS = 180.0, 20.0, 20.0
+_LAST_START = "last-start.json"
 _DATA, _DATA_FIX = "data folder of Connect", "name a folder of your own"
+
+
+@dataclass(frozen=True)
+class LastStart:
+    """What a source was started with; it has no password."""
+
+    source: DatabaseSource
+    brokers: str
 
 
 def connect_folder(name: str) -> Path:
@@ -95,6 +105,7 @@ def start_connect(
         port = free_port()
         command = _command(Path(java_home), jars, folder)
         _write_files(folder, source, brokers, port, tuple(record.followed))
+        write_last_start(folder, LastStart(source, brokers))
         info = ConnectInfo(
             source, brokers, f"http://127.0.0.1:{port}", 0, str(folder), str(folder / "connect.log")
         )
@@ -216,7 +227,28 @@ def find_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = 
     if start_time(state["pid"]) != started:
         return None
     source = state.pop("source")
-    return ConnectInfo(DatabaseSource(**{**source, "tables": tuple(source["tables"])}), **state)
+    return ConnectInfo(_decode_source(source), **state)
+
+
+def find_last_start(
+    name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM
+) -> LastStart | None:
+    """None where the source was never started, or its file is damaged. Raises FixRequest TS1992."""
+    try:
+        stored = json.loads((_folder(name, data_dir, runtime) / _LAST_START).read_text("utf-8"))
+        found = LastStart(_decode_source(stored["source"]), str(stored["brokers"]))
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+    return found if found.source.name == name else None
+
+
+def write_last_start(folder: Path, last: LastStart) -> None:
+    """Readable by this user alone. It stays when the source is stopped."""
+    write_private(folder / _LAST_START, json.dumps(asdict(last)))
+
+
+def _decode_source(stored: Mapping[str, Any]) -> DatabaseSource:
+    return DatabaseSource(**{**stored, "tables": tuple(stored["tables"])})
 
 
 def _is_ready(folder: Path) -> bool:

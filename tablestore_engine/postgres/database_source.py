@@ -60,8 +60,8 @@ def parse_source(name: str, url: str, tables: Sequence[str] = ()) -> DatabaseSou
     if not url:
         raise _wrong(
             f"source {name} needs the address of its database: --database",
-            "the record of a source has the database's name and tables, not its host and user; the password is never "
-            f"stored, it comes from {PASSWORD_ENV}",
+            "no start of it is recorded in its data folder; later starts take the address of the first one. The "
+            f"password is never stored, it comes from {PASSWORD_ENV}",
             name=name,
         )
     parts, port = _split(url)

@@ -11,7 +11,13 @@ from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
-from tablestore_engine.devservers.kafka_connect import find_connect, start_connect, stop_connect
+from tablestore_engine.devservers.kafka_connect import (
+    LastStart,
+    find_connect,
+    find_last_start,
+    start_connect,
+    stop_connect,
+)
 from tablestore_engine.display import shown
 from tablestore_engine.errors import (
     Area,
@@ -121,6 +127,7 @@ __all__ = [
     "FrameKind",
     "GateBook",
     "Gatekeeper",
+    "LastStart",
     "LogPosition",
     "LogWriter",
     "NoRows",
@@ -169,6 +176,7 @@ __all__ = [
     "fetch_s3_jars",
     "find_connect",
     "find_expired",
+    "find_last_start",
     "find_obstacle",
     "find_version",
     "imported",
