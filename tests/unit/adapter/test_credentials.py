@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
+import re
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+import yaml
+from click.testing import CliRunner
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse, locate_warehouse
+from dbt.include.tablestore import PACKAGE_PATH
+from dbt.task.init import InitTask
+from tablestore_engine.cli import broker
 
 
 def credentials(**values: Any) -> TablestoreCredentials:
@@ -70,6 +78,24 @@ def test_brokers_are_those_of_the_log(values: dict[str, Any], found: str | None)
     log = dict(describe_warehouse(credentials(**values), ".", {}).log)
     assert log.get("kafka.bootstrap.servers") == found
     assert log.get("kafka.linger.ms") == (str(values["log"]["kafka.linger.ms"]) if "log" in values else None)
+
+
+def test_dbt_init_says_how_to_get_the_address_of_a_broker() -> None:
+    """dbt takes defaults from a file alone, so the prompt names commands. They exist; Enter means no brokers."""
+    template = yaml.safe_load((Path(PACKAGE_PATH) / "profile_template.yml").read_text())
+    answers: dict[str, Any] = {}
+
+    @click.command()
+    def init() -> None:
+        answers.update(InitTask.generate_target_from_input(InitTask.__new__(InitTask), template["prompts"]))
+
+    prompts = CliRunner().invoke(init, input="\n" * 4).output
+    (line,) = [one for one in prompts.splitlines() if one.startswith("brokers")]
+    assert re.findall("`tablestore ([a-z]+ [a-z]+)`", line) == ["broker start", "broker url"]
+    parser = argparse.ArgumentParser()
+    broker.register(parser)
+    assert {parser.parse_args([word]).action for word in ("start", "url")} == {"start", "url"}
+    assert answers["brokers"] == "none"
 
 
 def test_the_environment_wins_over_the_profile(tmp_path: Path) -> None:
