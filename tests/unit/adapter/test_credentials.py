@@ -11,11 +11,11 @@ import click
 import pytest
 import yaml
 from click.testing import CliRunner
+from dbt.task.init import InitTask
 from dbt_common.exceptions import DbtRuntimeError
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse, locate_warehouse
 from dbt.include.tablestore import PACKAGE_PATH
-from dbt.task.init import InitTask
 from tablestore_engine.cli import broker
 
 
