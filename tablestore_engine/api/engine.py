@@ -46,6 +46,7 @@ from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
+from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
 from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
@@ -322,6 +323,11 @@ class Engine(EngineNames):
     def orphans(self) -> Orphans:
         """Orphan files of the whole warehouse: of every table, and folders beside them."""
         return self._warehouse.orphans
+
+    @property
+    def former_logs(self) -> FormerLogs:
+        """Logs that dropped tables have left."""
+        return self._warehouse.former_logs
 
     @property
     def gate(self) -> Gatekeeper:

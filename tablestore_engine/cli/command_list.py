@@ -52,7 +52,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "publish": {
         "staged": _ours("staged", "staged snapshots: list, show, publish, drop"),
         "publish": _ours("publish", "publish a staged snapshot, or what the log lacks"),
-        "log": _ours("log", "state, lag and publisher of the logs of tables"),
+        "log": _ours("log", "state of the logs of tables; drop topics that dropped tables left"),
     },
     "maintain": {
         "compact": _ours("compact", "compact sorted runs and small files"),

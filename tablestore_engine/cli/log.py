@@ -1,4 +1,4 @@
-"""`tablestore log show`: where the logs of tables stand, what they lack, who writes them; for people, for Prometheus.
+"""`tablestore log show`: where the logs of tables stand and who writes them; `drop` is in log_drop.py.
 
 INVARIANT  nothing is disturbed: who publishes meanwhile goes on (log/kafka/log_state.py).
 INVARIANT  the exit status is 1 when a log is in trouble or could not be asked; the file for Prometheus is written
@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 from tablestore_engine.api import Engine
+from tablestore_engine.cli.log_drop import add_drop_options, run_drop
 from tablestore_engine.cli.log_metrics import render_metrics
 from tablestore_engine.cli.metrics import write_metrics
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
@@ -25,15 +27,25 @@ _COLUMNS = ("table", "log", "published", "newest", "lag", "rows", "seconds", "op
 
 
 def _register(parser: argparse.ArgumentParser) -> Run:
-    parser.add_argument("action", choices=["show"], help="what to do")
+    parser.add_argument("action", choices=["show", "drop"], help="what to do")
     add_place(parser, name="any")
     add_brokers(parser)
     text = "write the figures into this file, for Prometheus, instead of printing them"
     parser.add_argument("--prometheus", metavar="FILE", help=text)
-    return _run
+    add_drop_options(parser)
+    return partial(_run, parser)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+    if arguments.action == "drop":
+        with open_engine(arguments) as engine:
+            return run_drop(parser, engine, arguments)
+    if arguments.dry_run or arguments.forget:
+        parser.error("--dry-run and --forget are for drop")
+    return _show(arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
     is_one = arguments.table is not None and "." in arguments.table
     with open_engine(arguments) as engine:
         names = [

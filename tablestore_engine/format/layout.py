@@ -27,6 +27,7 @@ DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 DATABASE_FILE = ".tablestore-database"  # makes a database without tables exist where there are no folders
 STAGED_ROWS = ".tablestore/staged"
 STREAMING_STATES = ".tablestore/states"
+LEFT_LOGS = ".tablestore/left-logs"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
 _NAME = re.compile(r"[^/\\\x00-\x1f]+")
@@ -211,6 +212,11 @@ def staged_rows_location(warehouse: str) -> str:
 def streaming_states_location(warehouse: str) -> str:
     """What queries with state remember, a folder for each table that one writes."""
     return f"{warehouse}/{STREAMING_STATES}"
+
+
+def left_logs_location(warehouse: str) -> str:
+    """Records of logs that outlived their tables."""
+    return f"{warehouse}/{LEFT_LOGS}"
 
 
 def replacements_location(warehouse: str, database: str) -> str:

@@ -133,6 +133,14 @@ class LogState:
     trouble: str | None = None
 
 
+@dataclass(frozen=True)
+class LogRemains:
+    """Of a table that is gone. `names`: parts of its log that are provably still its own; `kept`: why others stay."""
+
+    names: tuple[str, ...]
+    kept: str = ""
+
+
 class RowLimit(Protocol):
     """How large a row may be."""
 
@@ -204,6 +212,12 @@ class ChangelogSink(Protocol):
     def drop(self) -> None:
         """Take the log away; a missing one is fine."""
 
+    def find_remains(self) -> LogRemains:
+        """Of a table that is gone; changes nothing."""
+
+    def delete_remains(self) -> LogRemains:
+        """The same; its `names` are deleted."""
+
     def read(self) -> list[LogMessage]:
         """Every message that readers see."""
 
@@ -242,6 +256,9 @@ class ChangelogSystem(Protocol):
 
     def find_owned(self, table: LoggedTable) -> ChangelogSink | None:
         """The sink of a log that was made for this table and goes with it; None when there is none."""
+
+    def find_former(self, table: LoggedTable) -> ChangelogSink | None:
+        """The sink of a log that a table had, whoever made it; to find what is left of it, and to delete that."""
 
     def check_reachable(self) -> str | None:
         """A line for people when what all logs need answers; None when nothing is configured."""

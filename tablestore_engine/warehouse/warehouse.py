@@ -37,6 +37,7 @@ from tablestore_engine.store.write.requested_compaction import (
     CompactionRequest,
     has_inbox_rows,
 )
+from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.maintenance.expiry import Expiry
@@ -88,6 +89,7 @@ class Warehouse:
             self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.logs, runtime)
         )
         self.orphans = Orphans(self.catalog)
+        self.former_logs = FormerLogs(self.catalog, self.logs)
         self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
 
     @property

@@ -19,6 +19,7 @@ from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
+from tablestore_engine.log.kafka.former_topics import delete_remains, find_remains
 from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
@@ -34,6 +35,7 @@ from tablestore_engine.log.sink import (
     FindCommit,
     LoggedTable,
     LogPosition,
+    LogRemains,
     LogState,
     PrepublishedCommit,
     SentChanges,
@@ -119,6 +121,15 @@ class KafkaSink:
         self.close()
         drop_log(self.log)
 
+    def find_remains(self) -> LogRemains:
+        """As find_remains of former_topics."""
+        return find_remains(self.log)
+
+    def delete_remains(self) -> LogRemains:
+        """As delete_remains of former_topics."""
+        self.close()
+        return delete_remains(self.log)
+
     def read(self) -> list[LogMessage]:
         """All committed messages of the topic."""
         return list(read_messages(self.log))
@@ -187,6 +198,15 @@ class ShardedSink:
         self.close()
         self.parts[0].drop()
 
+    def find_remains(self) -> LogRemains:
+        """As KafkaSink.find_remains."""
+        return self.parts[0].find_remains()
+
+    def delete_remains(self) -> LogRemains:
+        """As KafkaSink.delete_remains."""
+        self.close()
+        return self.parts[0].delete_remains()
+
     def read(self) -> list[LogMessage]:
         """As KafkaSink.read, of all partitions."""
         return self.parts[0].read()
@@ -252,9 +272,11 @@ class KafkaSystem:
 
     def find_owned(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
         """Of topics that the engine made."""
+        return self.find_former(table) if table.schema.options.get(_MANAGED) == "true" else None
+
+    def find_former(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
+        """As ChangelogSystem. Raises FixRequest TS1701."""
         options = table.schema.options
-        if options.get(_MANAGED) != "true":
-            return None
         # a table that could not be published any more (TS1737, TS1766, TS1775) must still be droppable
         any_log = {"changelog-producer": "lookup", "log.format": "debezium-json", "log.key.format": "json"}
         any_log["log.publish.shards"] = "1"

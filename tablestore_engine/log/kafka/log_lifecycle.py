@@ -236,7 +236,7 @@ def _taken(settings: LogSettings, why: str) -> FixRequest:
         f"topic {settings.topic} cannot be the log of {settings.table}",
         why=why,
         fix=f"choose another 'kafka.topic'. If nobody needs the messages, delete {settings.topic} and "
-        f"{settings.marker_topic} with the tools of Kafka (DROP TABLE of the former table would have done it)",
+        f"{settings.marker_topic}: `tablestore log drop` does it for a dropped table, else use the tools of Kafka",
     )
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.left_logs import LeftLog, LeftLogStore
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
@@ -45,6 +46,7 @@ class Logs:
         self._stores = stores
         self._publishers: dict[str, TablePublisher] = {}
         self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
+        self.left = LeftLogStore(catalog.fileio, catalog.warehouse)
 
     def find_publisher(self, name: Identifier, schema: TableSchema | None = None) -> TablePublisher | None:
         """The table's publisher, None when it (or `schema`) has no log. Raises TS1700, TS1701."""
@@ -241,11 +243,28 @@ class Logs:
         return publisher.reset(after_snapshot)
 
     def drop(self, identifier: Identifier, schema: TableSchema | None) -> None:
-        """Of a table that is about to go, when the engine made its log."""
-        owned = None if schema is None else self.system.find_owned(self._table(identifier, schema))
-        if schema is not None and owned is not None:
-            self._close_publisher(_uuid(identifier, schema))
+        """Of a table that is about to go, when the engine made its log; one that stays is noted (former_logs.py)."""
+        if schema is None or self.system.find_name(schema) is None:
+            return
+        owned = self.system.find_owned(self._table(identifier, schema))
+        if owned is None:
+            self.left.put(self._left(identifier, schema))
+            return
+        self._close_publisher(_uuid(identifier, schema))
+        try:
             owned.drop()
+        except TablestoreError:
+            with suppress(TablestoreError, OSError):  # some callers go on: what the log said is their error
+                self.left.put(self._left(identifier, schema))
+            raise
+        self.left.drop(_uuid(identifier, schema))
+
+    def _left(self, identifier: Identifier, schema: TableSchema) -> LeftLog:
+        return LeftLog(replace(identifier, is_replacement=False), schema, self._catalog.runtime.now_ms())
+
+    def find_former(self, left: LeftLog) -> ChangelogSink | None:
+        """The log that a table had. Raises TS1701."""
+        return self.system.find_former(self._table(left.table, left.schema))
 
     def _close_publisher(self, table_uuid: str) -> None:
         with self._lock:

@@ -17,6 +17,7 @@ from tablestore_engine.log.sink import (
     FindCommit,
     LoggedTable,
     LogPosition,
+    LogRemains,
     LogState,
     LogWriter,
     PrepublishedCommit,
@@ -123,6 +124,20 @@ class MemorySink:
         self.system.fail("drop")
         self.system.logs.pop(self.name, None)
 
+    def find_remains(self) -> LogRemains:
+        """As ChangelogSink; a log that the test calls foreign is another table's."""
+        self.system.fail("remains")
+        if self.name in self.system.foreign:
+            return LogRemains((), f"{self.name} belongs to another table")
+        return LogRemains((self.name,) if self.name in self.system.logs else ())
+
+    def delete_remains(self) -> LogRemains:
+        """As ChangelogSink."""
+        remains = self.find_remains()
+        for name in remains.names:
+            self.system.logs.pop(name)
+        return remains
+
     def read(self) -> list[LogMessage]:
         """As ChangelogSink."""
         return list(self.system.logs[self.name].messages)
@@ -155,6 +170,7 @@ class MemorySystem:
 
     logs: dict[str, MemoryLog] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
+    foreign: set[str] = field(default_factory=set)
     closed: list[str] = field(default_factory=list)
 
     needs: tuple[str, ...] = ("log.system", "something")
@@ -177,6 +193,10 @@ class MemorySystem:
     def find_owned(self, table: LoggedTable) -> MemorySink | None:
         """As ChangelogSystem."""
         return self.find_sink(table) if table.schema.options.get(MADE) == "true" else None
+
+    def find_former(self, table: LoggedTable) -> MemorySink | None:
+        """As ChangelogSystem."""
+        return self.find_sink(table)
 
     def check_reachable(self) -> str | None:
         """As ChangelogSystem."""
