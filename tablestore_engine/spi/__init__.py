@@ -64,7 +64,7 @@ from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
 from tablestore_engine.stream.consumer_lag import ConsumerFacts
 from tablestore_engine.stream.startup_mode import StartupMode
 from tablestore_engine.stream.stream_lag import StreamLag
-from tablestore_engine.warehouse.gate.expired_stages import drop_expired, find_expired
+from tablestore_engine.warehouse.gate.expired_stages import drop_expired
 from tablestore_engine.warehouse.gate.failing_rows import ROWS_MAX, FailingRows, pick_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import (
     GateBook,
@@ -175,7 +175,6 @@ __all__ = [
     "explain",
     "fetch_s3_jars",
     "find_connect",
-    "find_expired",
     "find_last_start",
     "find_obstacle",
     "find_version",

@@ -21,12 +21,12 @@ from tablestore_engine.spi import (
     TableRead,
     Verdict,
     drop_expired,
-    find_expired,
     order_group,
     stage_properties,
 )
 from tablestore_engine.store.stage.stage_drop import StageDrop
 from tablestore_engine.testing.faults import SimulatedCrash, crashing
+from tablestore_engine.warehouse.gate.expired_stages import find_expired
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
