@@ -46,16 +46,16 @@ def test_show_create_table_makes_it_again(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("statement", "code", "near"),
     [
-        ("select * from demo.sme", "TS1515", "demo.some"),
+        ("select * from demo.somx", "TS1515", "demo.some"),
         ("select * from demo.ordrs", "TS1515", "demo.orders"),
         ("select * from demo.ordrs version as of 1", "TS1515", "demo.orders"),
         ("select * from demo.zzz", "TS1515", None),
-        ("drop view demo.sme", "TS1410", "demo.some"),
+        ("drop view demo.somx", "TS1410", "demo.some"),
         ("drop table demo.ordrs", "TS1410", "demo.orders"),
-        ("drop table demo.sme", "TS1410", None),
-        ("show create table demo.sme", "TS1538", "demo.some"),
+        ("drop table demo.somx", "TS1410", None),
+        ("show create table demo.somx", "TS1538", "demo.some"),
         ("show columns in demo.ordrs", "TS1525", "demo.orders"),
-        ("alter view demo.sme rename to demo.any", "TS1414", "demo.some"),
+        ("alter view demo.somx rename to demo.any", "TS1414", "demo.some"),
     ],
 )
 def test_a_mistyped_name_is_reported_with_the_nearest(

@@ -155,7 +155,7 @@ def test_a_strange_option_is_reported_without_control_characters(capsys: pytest.
         (("staged", "orders"), "demo.orders"),
         (("staged", "big"), "demo.big"),
         (("staged", "ordxrs"), "demo.orders"),
-        (("staged", "shwo"), "show"),
+        (("staged", "shxw"), "show"),
         (("staged", "zzz"), None),
         (("gc", "orders"), "demo.orders"),
         (("staged", "demo.bigg"), "demo.big"),
@@ -194,9 +194,9 @@ def test_a_view_is_named_as_one_where_tables_are_taken(run: Run) -> None:
 
 def test_an_unknown_word_after_staged_may_be_an_action(run: Run) -> None:
     """The error names the actions; an action after the table is put before it."""
-    assert "there is no database or action shwo" in (found := run("staged", "shwo").err)
+    assert "there is no database or action shxw" in (found := run("staged", "shxw").err)
     assert "actions are list, show, drop, publish" in found
-    assert "action" not in run("gc", "shwo").err
+    assert "action" not in run("gc", "shxw").err
 
 
 def test_tables_of_a_name_in_several_databases_are_all_named(run: Run, engine: Engine) -> None:
