@@ -60,6 +60,10 @@ class StubTables:
         """Set what a name means."""
         self.states.setdefault((database, name), {})[version] = (label, plan)
 
+    def near_hint(self, database: str, name: str) -> str:
+        """As NameLookup; no other name is near."""
+        return ""
+
     def lookup(
         self, database: str, name: str, version: TableVersion | None
     ) -> ResolvedTable | ResolvedView | None:
