@@ -35,6 +35,8 @@ sys.stdin.readline()
 {READ}
 """
 ENDLESS = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 engine.spark
 print("up", flush=True)
 engine.sql("select count(*) from range(10000000) a cross join range(10000000) b where a.id + b.id < 0")
@@ -151,14 +153,15 @@ def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> No
     assert first.communicate("go\n", timeout=HANG_SECONDS)[0].strip() == "((1,), (2,))"
 
 
-def test_a_session_whose_command_was_killed_is_replaced(folder: Folder) -> None:
-    """Its query may still run: the next command finds another JVM, and the old one is gone."""
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_session_whose_command_was_stopped_is_replaced(folder: Folder, number: signal.Signals) -> None:
+    """Its query may still run, or be planned: the next command finds another JVM, and the old one is gone."""
     folder.run(WRITE.replace("ROWS", "[1]"))
     process = folder.start(ENDLESS)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     before = folder.session("status")["pid"]
-    process.send_signal(signal.SIGKILL)
+    process.send_signal(number)
     process.communicate()
     assert folder.run(READ) == "((1,),)"
     after = folder.holder()

@@ -56,6 +56,7 @@ def interruptible(session: SparkSession, tag: str) -> Iterator[JvmConnection]:
         try:
             yield _CURRENT.connection
         except KeyboardInterrupt:
+            leave_work_behind()
             cancel(session, tag)
             raise
         finally:

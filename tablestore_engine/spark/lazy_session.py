@@ -15,6 +15,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import fetch_rows
+from tablestore_engine.spark.resident_session import leave_work_behind
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
 from tablestore_engine.spark.session_extensions import give_ml_functions
 
@@ -71,6 +72,9 @@ class LazySession:
         return session_scratch(self._place, self._settings)
 
     def cancel_jobs(self, tag: str) -> None:
-        """Stop the jobs that carry the tag; none without a session."""
+        """Stop the jobs that carry the tag; none without a session. The JVM may go on planning: a resident one is not
+        used again.
+        """
         if self._session is not None:
+            leave_work_behind()
             fetch_rows.cancel(self._session, tag)

@@ -115,7 +115,7 @@ def _connect(holder: HolderState) -> SparkSession:
 
 
 def leave_work_behind() -> None:
-    """A call into the JVM was interrupted: its work may still run there, so the next command replaces the JVM."""
+    """Work was stopped: some of it may still run or be planned in the JVM, so the next command replaces that."""
     _ABANDONED.set()
 
 
