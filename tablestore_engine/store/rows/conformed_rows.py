@@ -1,8 +1,8 @@
 """Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
 
 Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
-INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). Floats that
-           become DECIMAL or FLOAT are the exception, they have no exact form.
+INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). DOUBLE and DECIMAL
+           that become FLOAT or DOUBLE are the exception, they have no exact form.
 INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is not asked of it.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.types as pat
 
 from tablestore_engine.error_values import count_of, sql_literal, sql_row
 from tablestore_engine.errors import FixData
@@ -61,16 +60,6 @@ def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Ar
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.ChunkedArray:
-    if (
-        pat.is_timestamp(target)
-        and pat.is_timestamp(column.type)
-        and (target.tz is None) != (column.type.tz is None)
-    ):
-        raise _misfit(
-            field,
-            why=f"the rows have {column.type}: one is an instant, the other a wall-clock time",
-            sample=column.slice(0, 1).to_pylist(),
-        )
     try:
         return safe_cast(column, target)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:

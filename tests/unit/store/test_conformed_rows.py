@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Callable
 from decimal import Decimal
 
 import numpy as np
@@ -48,6 +49,18 @@ MISFITS = {
     "time of day to date": ("DATE", pa.array([0, 3_600_000_000], pa.timestamp("us")), "01:00:00"),
     "beyond float": ("FLOAT", pa.array([0.1, 1e300]), "1e+300"),
     "number to boolean": ("BOOLEAN", pa.array([1, 2]), "2"),
+    "float of more digits": ("DECIMAL(5, 2)", pa.array([1.24, 1.23678]), "1.23678"),
+    "half float of more digits": (
+        "DECIMAL(5, 2)",
+        pa.array([0.5, 0.1]).cast(pa.float16()),
+        "0.0999755859375",
+    ),
+    "number to timestamp": ("TIMESTAMP(6)", pa.array([1700000000, 1]), "no unit of time"),
+    "number to date": ("DATE", pa.array([1, 2], pa.int32()), "no unit of time"),
+    "number to time": ("TIME(3)", pa.array([1, 2], pa.int32()), "no unit of time"),
+    "timestamp to number": ("BIGINT", pa.array([1, 2], pa.timestamp("us")), "no unit of time"),
+    "timestamp to time": ("TIME(3)", pa.array([1, 86_400_000_001], pa.timestamp("us")), "date would be lost"),
+    "number in a dictionary": ("TIMESTAMP(6)", pa.array([1, 2]).dictionary_encode(), "no unit of time"),
     "null in not null": ("INT NOT NULL", pa.array([1, None]), "1 row has no value"),
 }
 
@@ -92,6 +105,73 @@ def test_children_of_rows_have_no_case() -> None:
     given = pa.array([{"A": 7, "M": [("k", [{"B": "x"}])]}, None], nested("A", "M", "B"))
     made = conform(pa.table({"id": [1, 2], "v": given}), _nested_schema(nested("a", "m", "b")))
     assert made.column("v").to_pylist() == [{"a": 7, "m": [("k", [{"b": "x"}])]}, None]
+
+
+def test_floats_become_the_decimal_that_is_written_like_them() -> None:
+    """1.24 has no exact binary form, and it is 1.24: only digits beyond the scale are a loss."""
+    exact = ["1.24", "0.07", "-123.45", "999.99", "0.10", "250.00"]
+    for kind in (pa.float32(), pa.float64()):
+        floats = pa.array([float(text) for text in exact]).cast(kind)
+        made = conform(pa.table({"id": range(6), "v": floats}), _schema(id="BIGINT", v="DECIMAL(5, 2)"))
+        assert made.column("v").to_pylist() == [Decimal(text) for text in exact]
+
+
+@pytest.mark.parametrize("text", ["DECIMAL(20, 0)", "DECIMAL(38, 0)", "DECIMAL(38, 18)", "DECIMAL(38, 25)"])
+def test_integers_of_each_type_become_decimals(text: str) -> None:
+    """The precision that counts is that of the values, not of their type; the largest UInt64 has 20 digits."""
+    schema = _schema(id="BIGINT", v=text)
+    largest = 2**64 - 1 if schema.field("v").type.scale in (0, 18) else 9_999_999_999_999
+    for values in (pa.array([7, largest], pa.uint64()), pa.array([7, min(largest, 2**63 - 1)], pa.int64())):
+        made = conform(pa.table({"id": [1, 2], "v": values}), schema)
+        assert [int(one) for one in made.column("v").to_pylist()] == values.to_pylist()
+
+
+def test_the_rules_of_values_hold_inside_of_columns() -> None:
+    """What does not fit a column does not fit a field, an element or a value of a map either."""
+
+    def shaped(kind: pa.DataType) -> pa.DataType:
+        return pa.map_(pa.string(), pa.large_list(pa.struct([("f", kind)])))
+
+    losses = [
+        (pa.int64(), pa.timestamp("us"), 1),
+        (pa.float64(), pa.decimal128(5, 2), 1.23678),
+        (pa.timestamp("us", "UTC"), pa.timestamp("us"), dt.datetime(2026, 1, 1, tzinfo=dt.UTC)),
+        (pa.float64(), pa.bool_(), 2.0),
+    ]
+    for given, stored, value in losses:
+        column = pa.array([None, [("k", [{"f": None}, {"f": value}])]], shaped(given))
+        with pytest.raises(FixData, match="TS1603"):
+            conform(pa.table({"id": [1, 2], "v": column}), _nested_schema(shaped(stored)))
+    fits = pa.array([None, [("k", [{"f": 7}, None]), ("l", None)]], shaped(pa.uint64()))
+    made = conform(pa.table({"id": [1, 2], "v": fits}), _nested_schema(shaped(pa.decimal128(20, 0))))
+    assert made.column("v").to_pylist() == [None, [("k", [{"f": Decimal(7)}, None]), ("l", None)]]
+
+
+@pytest.mark.parametrize("list_of", [pa.list_, pa.large_list, lambda kind: pa.list_(kind, 2)])
+def test_slices_and_lists_of_each_kind_keep_their_values(
+    list_of: Callable[[pa.DataType], pa.DataType],
+) -> None:
+    """Offsets, NULL lists and names in another case are no reason to lose a value."""
+    rows = [[{"A": 1}, {"A": 2}], None, [None, {"A": 3}], [{"A": None}, {"A": 4}]]
+    given = pa.array(rows, list_of(pa.struct([("A", pa.int32())])))
+    schema = _nested_schema(pa.list_(pa.struct([("a", pa.int64())])))
+    for start in range(4):
+        part = given.slice(start)
+        made = conform(pa.table({"id": range(len(part)), "v": part}), schema).column("v").to_pylist()
+        assert made == [
+            None if row is None else [None if one is None else {"a": one["A"]} for one in row]
+            for row in rows[start:]
+        ]
+
+
+def test_a_nested_not_null_is_kept() -> None:
+    """A struct without a field that is NOT NULL is refused; a NULL struct has no fields."""
+    schema = _nested_schema(pa.struct([pa.field("a", pa.int64(), nullable=False)]))
+    kind = pa.struct([("a", pa.int32())])
+    rows = {"id": [1, 2], "v": pa.array([None, {"a": 1}], kind)}
+    assert conform(pa.table(rows), schema).column("v").to_pylist() == [None, {"a": 1}]
+    with pytest.raises(FixData, match="'a' is NOT NULL"):
+        conform(pa.table(rows | {"v": pa.array([{"a": 2}, {"a": None}], kind)}), schema)
 
 
 def test_misfits_inside_of_lists() -> None:
