@@ -92,6 +92,41 @@ def test_on_schema_change_refusals_leave_the_table(shop: Shop, change: str, code
     assert shop.rows("select * from demo.m") == [(1, "old")]
 
 
+NESTED = """
+{{{{ config(materialized='incremental', unique_key='id', on_schema_change='{change}') }}}}
+select {{% if is_incremental() %}} 2 as id, {later} as s
+{{% else %}} 1 as id, named_struct('a', 1, 'b', 'x') as s {{% endif %}}
+"""
+WIDER, NARROWER = "named_struct('c', true, 'b', 'y', 'a', 2)", "named_struct('a', 2)"
+
+
+@pytest.mark.parametrize(
+    ("change", "later", "rows"),
+    [
+        ("append_new_columns", WIDER, [(1, 1, "x", None), (2, 2, "y", True)]),
+        ("ignore", WIDER, [(1, 1, "x"), (2, 2, "y")]),
+    ],
+)
+def test_on_schema_change_holds_for_fields_of_structs(
+    shop: Shop, change: str, later: str, rows: list[tuple[object, ...]]
+) -> None:
+    """A new field is added or dropped as a new column is, and fields are matched by name, not by place."""
+    shop.write("models/m.sql", NESTED.format(change=change, later=later))
+    shop.dbt("run", "--select", "m")
+    shop.dbt("run", "--select", "m")
+    assert shop.rows("select id, s.* from demo.m order by id") == rows
+
+
+def test_a_missing_field_of_a_struct_leaves_the_table(shop: Shop) -> None:
+    """Under ignore, as a missing column does."""
+    shop.write("models/m.sql", NESTED.format(change="ignore", later=NARROWER))
+    shop.dbt("run", "--select", "m")
+    shop.dbt("run", "--select", "m", ok=False)
+    assert "TS1063" in shop.log
+    assert "s.b" in shop.log
+    assert shop.rows("select id, s.* from demo.m") == [(1, 1, "x")]
+
+
 def test_insert_overwrite_replaces_the_partitions_it_delivers(shop: Shop) -> None:
     """Other partitions stay."""
     shop.write(

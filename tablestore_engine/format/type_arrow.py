@@ -18,9 +18,11 @@ from tablestore_engine.format.data_type import (
     CHARACTER_ROOTS,
     STRING,
     TIMESTAMP_ROOTS,
+    VOID,
     DataField,
     DataType,
 )
+from tablestore_engine.format.nested_fields import find_void
 from tablestore_engine.format.type_text import MAX_DECIMAL_PRECISION, type_to_text
 
 FIELD_ID_KEY = b"PARQUET:field_id"
@@ -69,16 +71,30 @@ def timestamp_unit(precision: int) -> str:
     return "ms" if precision <= 3 else "us" if precision <= 6 else "ns"
 
 
-def type_from_arrow(arrow: pa.DataType, nullable: bool = True) -> DataType:
+def type_from_arrow(arrow: pa.DataType, nullable: bool = True, *, may_be_void: bool = False) -> DataType:
     """The type of the format for an Arrow type; unsigned integers take the next wider signed type.
 
     Nested fields get id 0; `schema.new_schema` assigns the real ids. Raises FixRequest TS1104 for types
-    without a counterpart (null, duration, interval, union, time finer than a millisecond).
+    without a counterpart (duration, interval, union, time finer than a millisecond), and for null unless it
+    `may_be_void`: then it is VOID, inside of others too.
     """
+    made = _from_arrow(arrow, nullable)
+    if not may_be_void and find_void(made, ()) is not None:
+        raise _no_column_of(arrow)
+    return made
+
+
+def _from_arrow(arrow: pa.DataType, nullable: bool = True) -> DataType:
+    if pat.is_null(arrow):
+        return VOID
     for is_kind, make in _FROM_ARROW:
         if is_kind(arrow):
             return make(arrow).with_nullable(nullable)
-    raise FixRequest(
+    raise _no_column_of(arrow)
+
+
+def _no_column_of(arrow: pa.DataType) -> FixRequest:
+    return FixRequest(
         "TS1104",
         f"Arrow type {arrow} cannot become a column",
         why="the table format has no type that keeps all its values",
@@ -166,21 +182,21 @@ def _timestamp_from_arrow(arrow: pa.TimestampType) -> DataType:
 
 def _list_from_arrow(arrow: pa.DataType) -> DataType:
     item = arrow.value_field
-    return DataType("ARRAY", element=type_from_arrow(item.type, item.nullable))
+    return DataType("ARRAY", element=_from_arrow(item.type, item.nullable))
 
 
 def _map_from_arrow(arrow: pa.MapType) -> DataType:
     return DataType(
         "MAP",
-        key=type_from_arrow(arrow.key_type, False),
-        value=type_from_arrow(arrow.item_type, arrow.item_field.nullable),
+        key=_from_arrow(arrow.key_type, False),
+        value=_from_arrow(arrow.item_type, arrow.item_field.nullable),
     )
 
 
 def _struct_from_arrow(arrow: pa.StructType) -> DataType:
     fields = (arrow.field(i) for i in range(arrow.num_fields))
     return DataType(
-        "ROW", fields=tuple(DataField(0, f.name, type_from_arrow(f.type, f.nullable)) for f in fields)
+        "ROW", fields=tuple(DataField(0, f.name, _from_arrow(f.type, f.nullable)) for f in fields)
     )
 
 
@@ -220,5 +236,5 @@ _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], 
     (pat.is_map, _map_from_arrow),
     (_is_list, _list_from_arrow),
     (pat.is_struct, _struct_from_arrow),
-    (pat.is_dictionary, lambda t: type_from_arrow(t.value_type)),
+    (pat.is_dictionary, lambda t: _from_arrow(t.value_type)),
 )

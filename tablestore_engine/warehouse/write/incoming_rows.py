@@ -5,7 +5,7 @@ INVARIANT  names match without case, as in SQL; a value is never changed here, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def from_arrow(rows: pa.Table) -> ArrowRows:
     check_names(rows.column_names)
     exact = pa.table([_coarser(column) for column in rows.columns], names=rows.column_names)
     fields = tuple(
-        DataField(0, field.name, VOID if pa.types.is_null(field.type) else type_from_arrow(field.type))
+        DataField(0, field.name, type_from_arrow(field.type, may_be_void=True))
         for field in exact.schema
         if field.name != ROW_KIND_COLUMN
     )
@@ -167,4 +167,35 @@ def _from_dicts(rows: list[Any]) -> pa.Table:
         if row.keys() != rows[0].keys():
             differs = sorted(map(str, row.keys() ^ rows[0].keys()))
             raise ValueError(f"row 0 and row {number} differ in the keys {', '.join(differs)}")
-    return pa.table({name: [row[name] for row in rows] for name in names})
+    columns = {name: [row[name] for row in rows] for name in names}
+    made = pa.table(columns)
+    for field in made.schema:
+        if _has_struct(field.type):
+            _check_same_keys(columns[field.name], field.name)
+    return made
+
+
+def _has_struct(arrow: pa.DataType) -> bool:
+    inside = (arrow.field(at).type for at in range(arrow.num_fields))
+    return bool(pa.types.is_struct(arrow)) or any(_has_struct(part) for part in inside)
+
+
+def _check_same_keys(column: list[Any], name: str) -> None:
+    """Arrow would fill the keys that one dict of a column has, and another one lacks, with NULL."""
+    firsts: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    for number, value in enumerate(column):
+        for path, found in _dicts_inside(value, name):
+            first, other = firsts.setdefault(path, (number, found))
+            if found.keys() != other.keys():
+                differs = sorted(f"{path}.{key}" for key in found.keys() ^ other.keys())
+                raise ValueError(f"row {first} and row {number} differ in the keys {', '.join(differs)}")
+
+
+def _dicts_inside(value: object, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    if isinstance(value, Mapping):
+        yield path, value
+        for key, part in value.items():
+            yield from _dicts_inside(part, f"{path}.{key}")
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _dicts_inside(part, f"{path}[]")

@@ -57,12 +57,8 @@ from tablestore_engine.warehouse.write.incoming import (
     split_kinds,
     violation,
 )
-from tablestore_engine.warehouse.write.target_schema import (
-    TargetPlan,
-    check_columns,
-    plan_log_start,
-    plan_target,
-)
+from tablestore_engine.warehouse.write.row_columns import check_columns
+from tablestore_engine.warehouse.write.target_schema import TargetPlan, plan_log_start, plan_target
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
 _LOOKS_MAX = 5
@@ -228,7 +224,7 @@ class TableWriter:
         """The schema that the write needs; nothing is written. `seen` None: a new table. Raises FixRequest TS1086."""
         table = None if seen is None else _found(seen).schema
         current = self._current_schema(identifier, spec, table)
-        if current is not None and spec.on_schema_change is OnSchemaChange.SAME_COLUMNS:
+        if current is not None:
             deletes = incoming.only_deletes
             check_columns(current, incoming.fields, spec, only_deletes=deletes, table=str(identifier))
         plan = plan_target(

@@ -8,13 +8,14 @@ INVARIANT  nothing is written here: an error leaves the table as it was (P7).
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.data_type import VOID, DataField, DataType
+from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import is_widening
+from tablestore_engine.format.nested_columns import add_nested
+from tablestore_engine.format.nested_fields import field_differences
 from tablestore_engine.format.schema import TableSchema, assign_type_ids, new_schema
 from tablestore_engine.format.schema_change import (
     add_column,
@@ -26,7 +27,8 @@ from tablestore_engine.format.schema_change import (
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
-from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
+from tablestore_engine.warehouse.write.row_columns import with_types
+from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
 KEYED_DEFAULTS: Mapping[str, str] = {
     "bucket": "1",
@@ -63,7 +65,7 @@ def plan_target(
 ) -> TargetPlan:
     """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS11xx (columns, types, options)."""
     check_options(spec.options)
-    columns = _with_types(columns, current, on_schema_change)
+    columns = with_types(columns, current, on_schema_change)
     _check_named(spec.options, columns if current is None else [*current.fields, *columns], table)
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
@@ -98,55 +100,6 @@ def _check_named(options: Mapping[str, str], columns: Sequence[DataField], table
                     why=f"its columns are {', '.join(sorted(known))}",
                     fix=f"correct {key!r}: columns of the table, separated by commas",
                 )
-
-
-def check_columns(
-    current: TableSchema, columns: Sequence[DataField], spec: WriteSpec, *, only_deletes: bool, table: str
-) -> None:
-    """The names of a write that keeps the table's columns. Raises FixRequest TS1062, TS1063."""
-    have = {field.name.lower(): field.name for field in current.fields}
-    given = {field.name.lower(): field.name for field in columns}
-    unknown = [name for key, name in given.items() if key not in have]
-    if unknown:
-        near = difflib.get_close_matches(unknown[0].lower(), have, n=1, cutoff=0.6)
-        meant = f"; the nearest is {have[near[0]]!r}" if near else ""
-        raise FixRequest(
-            "TS1062",
-            f"{table} has no column {unknown[0]!r}",
-            why=f"its columns are {', '.join(current.field_names)}{meant}",
-            fix="correct the name or leave the column out; to add it, set on_schema_change='append_new_columns'",
-        )
-    missing = [name for key, name in have.items() if key not in given]
-    replaces_rows = current.is_keyed and not spec.mode.is_overwrite and not only_deletes
-    if missing and replaces_rows and spec.missing_columns == "refuse":
-        raise FixRequest(
-            "TS1063",
-            f"the rows for {table} lack {', '.join(missing)}",
-            why="an upsert replaces whole rows, so these columns would become NULL",
-            fix="give all columns, or ask for it: missing_columns='null'",
-        )
-
-
-def _with_types(
-    columns: Sequence[DataField], current: TableSchema | None, on_change: OnSchemaChange
-) -> list[DataField]:
-    """Columns without a value get the table's type. Raises FixRequest TS1026 for those that the table lacks."""
-    have = {} if current is None else {field.name.lower(): field for field in current.fields}
-    typed = []
-    for field in columns:
-        known = have.get(field.name.lower())
-        if field.type is not VOID:
-            typed.append(field)
-        elif known is not None:
-            typed.append(replace(field, type=known.type))
-        elif current is None or on_change not in (OnSchemaChange.IGNORE, OnSchemaChange.SAME_COLUMNS):
-            raise FixRequest(
-                "TS1026",
-                f"column {field.name!r} has no type",
-                why="all its values are NULL, and the table has no column of that name",
-                fix="cast the column, for example to STRING, BIGINT or TIMESTAMP, or leave it out",
-            )
-    return typed
 
 
 def _first_schema(columns: Sequence[DataField], spec: TableSpec, new_uuid: str) -> TableSchema:
@@ -232,12 +185,22 @@ def _with_columns(
             changed, field.name, field.type.with_nullable(True), description=field.description
         )
     if on_change is OnSchemaChange.APPEND_NEW_COLUMNS:
-        return changed
+        return _with_nested(changed, retyped)
     for field in removed:
         changed = drop_column(changed, field.name)
     for old, new in retyped:
         changed = _retyped(changed, old, new, on_change)
     return changed
+
+
+def _with_nested(schema: TableSchema, retyped: Sequence[tuple[DataField, DataField]]) -> TableSchema:
+    """With the fields that structs of the rows have besides, in (column of the table, of the rows)."""
+    for old, new in retyped:
+        for found in field_differences(old.type, new.type, (old.name,)):
+            if found.added is not None:
+                field = DataField(0, found.path[-1], found.added.all_nullable())
+                schema = add_nested(schema, found.path, field)
+    return schema
 
 
 def _retyped(schema: TableSchema, old: DataField, new: DataField, on_change: OnSchemaChange) -> TableSchema:

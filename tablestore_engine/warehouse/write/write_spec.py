@@ -29,7 +29,7 @@ class OnSchemaChange(StrEnum):
     """
 
     SAME_COLUMNS = "same_columns"  # unknown ones are refused, missing ones as `missing_columns` says
-    IGNORE = "ignore"  # new columns are dropped, missing ones are NULL
+    IGNORE = "ignore"  # new columns and fields are dropped, missing columns are NULL, missing fields of structs refused
     FAIL = "fail"
     APPEND_NEW_COLUMNS = "append_new_columns"
     SYNC_ALL_COLUMNS = "sync_all_columns"
@@ -63,7 +63,8 @@ class WriteSpec(CommitOptions):
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
     checks            name -> SQL condition that no row may violate (TS1605)
     on_schema_change  see OnSchemaChange; SAME_COLUMNS by default
-    missing_columns   with SAME_COLUMNS, upserts by key: 'refuse' rows that lack a column of the table, or 'null'
+    missing_columns   'refuse' or 'null': with SAME_COLUMNS, upserts by key whose rows lack a column or a field of a
+                      struct; with IGNORE, writes whose rows lack a field of a struct
     beside            a new table, which takes the place of what has the name: with `stage` when it is published, else
                       after its last row
     publish           send the changelog to the log when the table has one and the write is not staged
