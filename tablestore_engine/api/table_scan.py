@@ -76,7 +76,9 @@ class Scan:
         if columns is not None or where:
             return self._narrowed(columns, where).to_arrow()
         request, plan = self.request, self.plan()
-        if request.limit is not None:
+        if (
+            request.limit is not None or not self.schema.names
+        ):  # Arrow's tables without columns lose their rows
             batches = list(self.to_batches())
             return pa.Table.from_batches(batches, schema=self.schema)
         bound = self._bound(plan)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -65,6 +66,30 @@ def test_scan_of_a_table_without_rows_has_its_columns(tmp_path: Path) -> None:
     assert scan.to_arrow().schema == scan.schema == pa.schema({"s": pa.string()})
     assert (scan.to_polars().columns, list(scan.to_pandas().columns)) == (["s"], ["s"])
     assert pa.table(scan).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    "words", [{}, {"filter": "id < 15"}, {"limit": 12}, {"filter": "id < 15", "limit": 3}]
+)
+def test_scan_of_no_columns_counts_rows(tmp_path: Path, words: dict[str, Any]) -> None:
+    """Over several files with deleted rows, the count is that of a scan with columns, in each form that has one."""
+    with Engine(str(tmp_path)) as engine:
+        engine.create_database("d")
+        table = engine.create_table("d.t", pa.schema({"id": pa.int64()}), primary_key="id")
+        for first in (0, 8, 16):
+            table.upsert([{"id": first + one} for one in range(10)])
+        table.delete("id = 3")
+        expected = table.scan(**words).to_arrow().num_rows
+        assert (
+            expected == {None: 25, "id < 15": 14}[words.get("filter")]
+            if "limit" not in words
+            else words["limit"]
+        )
+        scan = table.scan(columns=[], **words)
+        assert scan.to_arrow().num_rows == expected
+        assert sum(batch.num_rows for batch in scan.to_batches()) == expected
+        assert pa.table(scan).num_rows == expected
+        assert len(scan.to_pandas()) == expected
 
 
 def test_scan_after_the_schema_changed_has_one_schema(tmp_path: Path) -> None:
