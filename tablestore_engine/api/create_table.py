@@ -29,12 +29,14 @@ def warn_of_spec() -> None:
 
 
 def rows_of_schema(schema: object) -> pa.Table:
-    """No rows, with the columns of a schema or of rows. Raises what reading the rows raises."""
+    """No rows, with the columns of a schema or of rows. Raises what reading the rows and writing them later raises."""
     if isinstance(schema, pa.Schema):
         return schema.empty_table()
     if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
         return pa.schema(schema).empty_table()
-    return to_arrow(schema).slice(0, 0)
+    rows = to_arrow(schema)
+    from_arrow(rows)
+    return rows.slice(0, 0)
 
 
 def table_spec(

@@ -11,8 +11,10 @@ from typing import Any
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.error_values import sql_literal
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
@@ -70,9 +72,14 @@ def _with_conditions(incoming: ArrowRows, spec: WriteSpec, session: Callable[[],
 
 
 def from_arrow(rows: pa.Table) -> ArrowRows:
-    """Arrow rows; times finer than ours become microseconds (TIME: milliseconds) when that loses nothing."""
+    """Arrow rows; times finer than ours become microseconds (TIME: milliseconds) when that loses nothing.
+
+    Raises FixRequest TS1024, TS1104, FixData TS1607 for a TIME that would lose digits.
+    """
     check_names(rows.column_names)
-    exact = pa.table([_coarser(column) for column in rows.columns], names=rows.column_names)
+    exact = pa.table(
+        [_coarser(rows.column(name), name) for name in rows.column_names], names=rows.column_names
+    )
     fields = tuple(
         DataField(0, field.name, type_from_arrow(field.type, may_be_void=True))
         for field in exact.schema
@@ -81,19 +88,31 @@ def from_arrow(rows: pa.Table) -> ArrowRows:
     return ArrowRows(fields, exact)
 
 
-def _coarser(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """In the unit that the format stores, when all values have one; else as it is, and refused by its type later."""
-    target = None
-    if pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        target = pa.timestamp("us", column.type.tz)
-    elif pa.types.is_time64(column.type):
-        target = pa.time32("ms")
-    if target is None:
+def _coarser(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    """In the unit that the format stores, when all values have one; a TIMESTAMP else as it is: its type has a place."""
+    if pa.types.is_time64(column.type):
+        return _milliseconds(column, name)
+    if not pa.types.is_timestamp(column.type) or column.type.unit != "ns":
         return column
     try:
-        return column.cast(target)
+        return column.cast(pa.timestamp("us", column.type.tz))
     except pa.ArrowInvalid:
         return column
+
+
+def _milliseconds(column: pa.ChunkedArray, name: str) -> pa.ChunkedArray:
+    try:
+        return column.cast(pa.time32("ms"))
+    except pa.ArrowInvalid as wrong:
+        kept = column.cast(pa.time32("ms"), safe=False).cast(column.type)
+        lost = column.filter(pc.not_equal(column, kept))
+        raise FixData(
+            "TS1607",
+            f"column {name!r} of the rows has times that are finer than a millisecond",
+            why=f"the type TIME stores milliseconds; the first such time is {sql_literal(lost[0].as_py())}",
+            fix="round the times to milliseconds first, or write them as microseconds in a BIGINT",
+            column=name,
+        ) from wrong
 
 
 def from_frame(frame: DataFrame, delete_when: str | None, checks: Mapping[str, str]) -> FrameRows:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from tablestore_engine.api import Engine, FixData, FixRequest, Table, TableSpec, TablestoreError
+from tablestore_engine.api import Engine, FixData, FixRequest, Table, TableSpec, TablestoreError, WriteSpec
 from tests.unit.store.table_world import acting
 
 SCHEMA = pa.schema({"id": pa.int64(), "part": pa.string(), "n": pa.int32()})
@@ -213,6 +213,31 @@ def test_create_table_without_columns_is_refused(engine: Engine, schema: object)
     with pytest.raises(FixRequest, match="TS1580"):
         engine.create_table("demo.t", schema)
     assert engine.find_table("demo.t") is None
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_times_finer_than_a_millisecond_are_refused_by_all_writes_alike(engine: Engine, unit: str) -> None:
+    """A table made of such rows could not take them; whole milliseconds pass, whatever their type."""
+
+    def rows(*micros: int) -> pa.Table:
+        counts = [one * (1000 if unit == "ns" else 1) for one in micros]
+        return pa.table({"id": range(len(micros)), "at": pa.array(counts, pa.time64(unit))})
+
+    fine = rows(3_600_000_000, 3_600_000_001)
+    writes: list[Callable[[], object]] = [
+        lambda: engine.create_table("demo.clock", fine, primary_key="id"),
+        lambda: engine.write("demo.clock", fine, WriteSpec(table=TableSpec(primary_key=("id",)))),
+    ]
+    for write in writes:
+        with pytest.raises(FixData, match=r"'at'.*\n.*01:00:00\.000001") as refused:
+            write()
+        assert refused.value.code == "TS1607"
+        assert not engine.relations("demo")
+    table = engine.create_table("demo.clock", rows(3_600_001_000), primary_key="id")
+    with pytest.raises(FixData, match="TS1607"):
+        table.upsert(fine)
+    table.upsert(rows(3_600_001_000))
+    assert table.scan().to_polars()["at"].to_list() == [dt.time(1, 0, 0, 1000)]
 
 
 def test_create_table_takes_not_null_and_options_of_python(engine: Engine) -> None:
