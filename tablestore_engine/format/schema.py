@@ -23,6 +23,7 @@ from tablestore_engine.format.type_text import field_from_json, field_to_json, t
 SCHEMA_VERSION = 3
 KEY_PREFIX = "_KEY_"
 CLAIM_KEY = "tablestore.claim"
+CHANGE_COLUMNS = ("_row_kind", "_snapshot_id")  # what readers of changes add to the columns of a table
 RESERVED_NAMES = ("_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID")
 _REQUIRED = ("id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "options")
 
@@ -217,11 +218,16 @@ def assign_type_ids(type_: DataType, *, highest: int) -> tuple[DataType, int]:
     return replace(type_, **changes) if changes else type_, highest
 
 
-def check_column_names(names: Iterable[str]) -> None:
-    """Raises FixRequest TS1112 for names that the format uses itself, empty names and repeated names."""
+def check_column_names(names: Iterable[str], *, new: str | None = None) -> None:
+    """Raises FixRequest TS1112 for empty and repeated names, and names that the format or rows of changes use.
+
+    The latter of the `new` column alone, if there is one: a table of another engine may have such a column.
+    """
     seen: set[str] = set()
     for name in names:
         why = _name_fault(name, seen)
+        if name.lower() in CHANGE_COLUMNS and new in (None, name):
+            why = f"rows of changes have {' and '.join(CHANGE_COLUMNS)} beside the columns of the table, in any case"
         if why:
             raise FixRequest(
                 "TS1112", f"column name {name!r} is not allowed", why=why, fix="rename the column"

@@ -45,7 +45,7 @@ def add_column(
         raise refused(
             "add", name, "old rows have no value for it, so it must be nullable", "leave NOT NULL out"
         )
-    check_column_names((*schema.field_names, name))
+    check_column_names((*schema.field_names, name), new=name)
     (added,), highest = assign_ids([DataField(0, name, type_, description)], highest=schema.highest_field_id)
     fields = list(schema.fields)
     fields.insert(_position(schema, after), added)
@@ -76,7 +76,7 @@ def rename_column(schema: TableSchema, name: str, new_name: str) -> TableSchema:
     schema.field(name)
     if name in schema.partition_keys:
         raise refused("rename", name, "partition directories carry its name", "create a new table")
-    check_column_names(new_name if f.name == name else f.name for f in schema.fields)
+    check_column_names((new_name if f.name == name else f.name for f in schema.fields), new=new_name)
     fields = tuple(replace(f, name=new_name) if f.name == name else f for f in schema.fields)
     keys = tuple(new_name if key == name else key for key in schema.primary_keys)
     options = dict(_renamed_option(k, v, name, new_name) for k, v in schema.options.items())

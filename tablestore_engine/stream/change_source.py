@@ -17,9 +17,9 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
-from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema import CHANGE_COLUMNS, TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.difference import with_kind
@@ -28,7 +28,7 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.position import Part, Position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
-ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
+ROW_KIND, SNAPSHOT_ID = CHANGE_COLUMNS
 _KINDS = pa.array([RowKind(number).short_string for number in range(4)])
 
 
@@ -72,6 +72,18 @@ def result_schema(schema: TableSchema, columns: Sequence[str] | None = None) -> 
     named = [full.field(field.name) for field in fields]
     target = [*named, pa.field(ROW_KIND, pa.string()), pa.field(SNAPSHOT_ID, pa.int64())]
     return pa.schema([field.with_nullable(True) for field in target])
+
+
+def check_change_columns(schema: TableSchema, columns: Sequence[str] | None = None) -> None:
+    """Raises FixRequest TS1362 for a column of the table that has the name of one that result_schema adds."""
+    for name in schema.field_names if columns is None else columns:
+        if name.lower() in CHANGE_COLUMNS:
+            raise FixRequest(
+                "TS1362",
+                f"changes cannot be read with column {name!r} of the table",
+                why=f"rows of changes have columns {' and '.join(CHANGE_COLUMNS)} of their own",
+                fix=f"rename the column: ALTER TABLE … RENAME COLUMN {name} TO …; or read other columns",
+            )
 
 
 class ChangelogFiles:

@@ -19,7 +19,7 @@ from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.log.followed_log import FollowedLog
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.stream.change_source import ChangelogFiles
+from tablestore_engine.stream.change_source import ChangelogFiles, check_change_columns
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.log_changes import LogChanges
 from tablestore_engine.stream.position import Part, Position, Seen, decode_position
@@ -70,10 +70,12 @@ def open_stream(
     """`find_log`: opens the table's log, None when it has none.
 
     Raises TS1332, TS1333, TS1356 (start), TS1334 to TS1338, TS1357, TS1358 (position), FixRequest TS1353 (bounds),
-    TS1339 (read mode), TS1107 (consumer id), NotFound TS1110 (columns), TS1310 without a table, Unsupported TS1126.
+    TS1339 (read mode), TS1362 (columns), TS1107 (consumer id), NotFound TS1110 (columns), TS1310 without a table,
+    Unsupported TS1126.
     """
     schema = context.latest_schema()
     check_readable(schema)
+    check_change_columns(schema, request.columns)
     traits, progress = TableTraits(schema), None
     if request.consumer_id is not None:
         progress = ConsumerProgress(context.consumers, SnapshotEnumerator(context), request.consumer_id)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.lsm.key_order import order_columns
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.stream.change_source import ROW_KIND, result_schema
+from tablestore_engine.stream.change_source import ROW_KIND, check_change_columns, result_schema
 from tablestore_engine.stream.open_stream import ReadMode, StreamRequest, open_stream
 from tablestore_engine.stream.startup_mode import StartupMode, StartupRequest
 
@@ -47,7 +47,7 @@ def read_change_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Changes of the snapshots in (since, until] in order, a step at a time, as a reader gets them that ends there.
 
-    Raises FixRequest TS1016, NotFound TS1302 (until), TS1333 (since), TS1337 (while they are read).
+    Raises FixRequest TS1016, TS1362, NotFound TS1302 (until), TS1333 (since), TS1337 (while they are read).
     """
     last = until if until is not None else store.snapshots.find_latest_id() or since
     if last < since:
@@ -57,6 +57,7 @@ def read_change_batches(
             why=f"from snapshot {since} to {last}",
             fix="swap the two snapshots",
         )
+    check_change_columns(store.schema, columns)
     if last == since:
         return iter(())
     store.snapshots.get(last)

@@ -63,8 +63,8 @@ class WriteSpec(CommitOptions):
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)
     checks            name -> SQL condition that no row may violate (TS1605)
     on_schema_change  see OnSchemaChange; SAME_COLUMNS by default
-    missing_columns   'refuse' or 'null': with SAME_COLUMNS, upserts by key whose rows lack a column or a field of a
-                      struct; with IGNORE, writes whose rows lack a field of a struct
+    missing_columns   'refuse' or 'null': rows that lack a column or a field of a struct. It counts for upserts by key
+                      with SAME_COLUMNS, and for fields with IGNORE
     beside            a new table, which takes the place of what has the name: with `stage` when it is published, else
                       after its last row
     publish           send the changelog to the log when the table has one and the write is not staged

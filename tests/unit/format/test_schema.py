@@ -118,7 +118,21 @@ def test_text_that_is_no_schema_is_damaged(data: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["_KEY_a", "_SEQUENCE_NUMBER", "_VALUE_KIND", "_LEVEL", "rowkind", "_ROW_ID", "", " ", "dup"]
+    "name",
+    [
+        "_KEY_a",
+        "_SEQUENCE_NUMBER",
+        "_VALUE_KIND",
+        "_LEVEL",
+        "rowkind",
+        "_ROW_ID",
+        "",
+        " ",
+        "dup",
+        "_row_kind",
+        "_Row_Kind",
+        "_SNAPSHOT_ID",
+    ],
 )
 def test_column_names_that_are_refused(name: str) -> None:
     """Names the files use themselves, empty ones and repeated ones give TS1112."""

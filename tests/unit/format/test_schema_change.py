@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 import pytest
 
@@ -127,6 +129,24 @@ def test_retyping_nested_columns_keeps_ids() -> None:
         change.retype_column(
             base, "r", DataType("ROW", fields=(DataField(0, "x", STRING), *wider.fields[1:]))
         )
+
+
+@pytest.mark.parametrize("name", ["_row_kind", "_Snapshot_ID"])
+def test_no_column_gets_a_name_of_rows_of_changes(name: str) -> None:
+    """A table of another engine may have one: it can be renamed, and other columns can be changed."""
+    for refused in (
+        lambda: change.add_column(SCHEMA, name, INT),
+        lambda: change.rename_column(SCHEMA, "a", name),
+    ):
+        with pytest.raises(FixRequest, match="rows of changes") as raised:
+            refused()
+        assert _code(raised) == "TS1112"
+    foreign = replace(SCHEMA, fields=(*SCHEMA.fields, DataField(90, name, INT)))
+    assert change.add_column(foreign, "z", INT).field_names[-1] == "z"
+    assert change.rename_column(foreign, "a", "z").field_names == tuple(
+        "z" if one == "a" else one for one in foreign.field_names
+    )
+    assert change.rename_column(foreign, name, "z").field_names[-1] == "z"
 
 
 def test_small_changes() -> None:

@@ -8,6 +8,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format import schema as table_schema
 from tablestore_engine.format.schema_change import rename_column
 from tablestore_engine.warehouse import snapshot_diff
 from tablestore_engine.warehouse.net_changes import pick_samples
@@ -68,3 +70,35 @@ def test_counts_in_turns(table: Table, turn_rows: int, monkeypatch: pytest.Monke
     assert [(one.kind, (one.after or one.before or {})["id"]) for one in samples] == [
         ("inserted", 3), ("inserted", 4), ("inserted", 5), ("updated", 2), ("deleted", 1),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["_row_kind", "_Snapshot_Id"])
+def test_changes_with_a_column_of_their_names_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A table of another engine may have such a column; its changes can be read without it, or under another name."""
+    with Engine(str(tmp_path)) as engine:
+        engine.create_database("d")
+        rows = [{"id": 1, name: "mine"}]
+        with pytest.raises(FixRequest, match="TS1112"):
+            engine.create_table("d.t", rows, primary_key="id")
+        monkeypatch.setattr(table_schema, "CHANGE_COLUMNS", ())
+        table = engine.create_table("d.t", rows, primary_key="id")
+        monkeypatch.undo()
+        table.upsert(rows)
+        assert table.scan().to_arrow().to_pylist() == rows
+        for read in (
+            lambda: table.changes(0),
+            lambda: table.changes(1),
+            lambda: list(table.change_batches(0)),
+            table.stream,
+        ):
+            with pytest.raises(FixRequest, match=f"'{name}'") as refused:
+                read()
+            assert refused.value.code == "TS1362"
+        (batch,) = table.change_batches(0, columns=["id"])
+        assert batch.to_pylist() == [{"id": 1, "_row_kind": "+I", "_snapshot_id": 1}]
+        table.warehouse.catalog.alter_table(
+            table.identifier, lambda schema: rename_column(schema, name, "kind")
+        )
+        assert table.changes(0).column("kind").to_pylist() == ["mine"]
