@@ -71,7 +71,7 @@ def test_10000_snapshots_page_by_page(watch: Open, large: Served) -> None:
     assert (ends.count(), ends.last.get_attribute("data-end")) == (120, "9880")
     page.get_by_role("button", name="Newer").click()
     page.locator('.snap[data-end="10000"]').wait_for()
-    box = page.get_by_role("img", name="Rows from snapshot 1 to 10000").bounding_box()
+    box = page.get_by_role("img", name="Stored rows from snapshot 1 to 10000").bounding_box()
     assert box is not None
     page.mouse.click(box["x"] + 2, box["y"] + 10)
     page.locator('.snap[data-end="1"]').wait_for()

@@ -49,11 +49,11 @@ def _read(table: Table, ids: Iterable[int]) -> list[Snapshot]:
 
 
 def _history(table: Table, every: range) -> list[Record]:
-    """Rows and time of snapshots at equal distances, oldest first, the two ends among them."""
+    """Stored rows and time of snapshots at equal distances, oldest first, the two ends among them."""
     last = len(every) - 1
     places = sorted({round(at * last / (HISTORY_POINTS - 1)) for at in range(HISTORY_POINTS)})
     return [
-        {"id": one.id, "committed_at": moment_text(one.time_millis), "rows": one.total_record_count}
+        {"id": one.id, "committed_at": moment_text(one.time_millis), "stored_rows": one.total_record_count}
         for one in _read(table, (every[at] for at in places))
     ]
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from tablestore_engine.errors import FixData
+from tablestore_engine.errors import FixData, NotFound, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.capability import check_data_file, check_readable
@@ -105,6 +105,16 @@ class Scanner:
         if is_merged(schema):
             files = self._merged(files, schema)
         return ScanPlan(snapshot, schema, tuple(files))
+
+    def count_rows(self, snapshot: Snapshot) -> int | None:
+        """Rows of a snapshot, by metadata; None if only merging tells them, or if its files have expired."""
+        schema = self.schemas.get(snapshot.schema_id)
+        if is_merged(schema):
+            return None
+        try:
+            return self.plan_scan(snapshot, schema=schema).visible_rows
+        except (NotFound, Unsupported):
+            return None
 
     def plan_told(
         self, snapshot: Snapshot, *, schema: TableSchema, takes: EntryFilter | None = None

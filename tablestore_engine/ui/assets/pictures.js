@@ -161,15 +161,15 @@ function move(box, groups, pick, read) {
   });
 }
 
-/** Rows over the whole history, from a sample of snapshots, with the window that the timeline shows. */
+/** Stored rows over the whole history, from a sample of snapshots, with the window that the timeline shows. */
 function history(points, snapshots, go) {
   const width = 720, height = 46, first = points[0].id, last = points[points.length - 1].id;
-  const most = Math.max(1, ...points.map((one) => one.rows));
+  const most = Math.max(1, ...points.map((one) => one.stored_rows));
   const x = (id) => 4 + ((id - first) / Math.max(1, last - first)) * (width - 8), y = (rows) => height - 5 - (rows / most) * (height - 12);
   const from = x(snapshots[0].id), to = x(snapshots[snapshots.length - 1].id);
-  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height, preserveAspectRatio: "none", role: "img", "aria-label": `Rows from snapshot ${first} to ${last}: ${count(points[0].rows)} to ${count(points[points.length - 1].rows)}. The timeline shows snapshots ${snapshots[0].id} to ${snapshots[snapshots.length - 1].id}.` },
+  const picture = svg("svg", { viewBox: `0 0 ${width} ${height}`, width: "100%", height, preserveAspectRatio: "none", role: "img", "aria-label": `Stored rows from snapshot ${first} to ${last}: ${count(points[0].stored_rows)} to ${count(points[points.length - 1].stored_rows)}. The timeline shows snapshots ${snapshots[0].id} to ${snapshots[snapshots.length - 1].id}.` },
     svg("rect", { class: "history-window", x: from, y: 1, width: Math.max(3, to - from), height: height - 2, rx: 2 }),
-    svg("polyline", { class: "history-line", "vector-effect": "non-scaling-stroke", points: points.map((one) => `${x(one.id).toFixed(1)},${y(one.rows).toFixed(1)}`).join(" ") }));
+    svg("polyline", { class: "history-line", "vector-effect": "non-scaling-stroke", points: points.map((one) => `${x(one.id).toFixed(1)},${y(one.stored_rows).toFixed(1)}`).join(" ") }));
   picture.addEventListener("click", (event) => {
     const box = picture.getBoundingClientRect();
     go(Math.round(first + ((event.clientX - box.left) / box.width) * (last - first)));

@@ -106,7 +106,7 @@ function drawPage(page, picture, readout, found, source, ask) {
     : horizon ? `No snapshot expires with the next commit: ${horizon.reason}.` : null;
   const gone = page.tags.filter((tag) => page.oldest === null || tag.snapshot < page.oldest);
   return [
-    page.history && page.history.length ? el("figure", null, history(page.history, page.snapshots, (id) => ask(id + 60)), el("figcaption", { class: "soft" }, `Rows from snapshot ${page.history[0].id} to ${page.history[page.history.length - 1].id}. The frame is the part below.`)) : null,
+    page.history && page.history.length ? el("figure", null, history(page.history, page.snapshots, (id) => ask(id + 60)), el("figcaption", { class: "soft" }, `Stored rows from snapshot ${page.history[0].id} to ${page.history[page.history.length - 1].id}. The frame is the part below.`)) : null,
     picture, readout, legend,
     found.horizon && found.horizon.trouble ? troubleBox(found.horizon.trouble) : null,
     expiry ? el("p", { class: "soft" }, expiry) : null,

@@ -125,8 +125,12 @@ def create_table_text(full: str, schema: TableSchema) -> str:
     return "\n".join(clauses)
 
 
-def describe_history(snapshots: Sequence[Snapshot]) -> Fetched:
-    """One row per snapshot, in the columns that Delta users look for."""
+def describe_history(snapshots: Sequence[tuple[Snapshot, int | None]]) -> Fetched:
+    """One row per snapshot, in the columns that Delta users look for. With each its number of rows, None: not known.
+
+    numRows        rows that a query of the snapshot returns
+    numStoredRows  records in its files; rows that deletion vectors hide are among them
+    """
     names = (
         ("version", "bigint"),
         ("timestamp", "timestamp"),
@@ -140,9 +144,13 @@ def describe_history(snapshots: Sequence[Snapshot]) -> Fetched:
             datetime.fromtimestamp(one.time_millis / 1000, UTC),
             one.commit_user,
             one.operation or one.commit_kind.value,
-            {"numRows": str(one.total_record_count), "numChangedRows": str(one.delta_record_count)},
+            {
+                "numRows": None if rows is None else str(rows),
+                "numStoredRows": str(one.total_record_count),
+                "numChangedRows": str(one.delta_record_count),
+            },
         )
-        for one in snapshots
+        for one, rows in snapshots
     )
     return Fetched(names, rows)
 

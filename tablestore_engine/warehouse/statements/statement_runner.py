@@ -79,8 +79,7 @@ def _describe(run: RunningStatement, s: sql.Describe) -> StatementResult:
 
 
 def _describe_history(run: RunningStatement, s: sql.DescribeHistory) -> StatementResult:
-    snapshots = run.actions.snapshots(*run.place(s.name))
-    return StatementResult(describe_history(snapshots[::-1][: s.limit]))
+    return StatementResult(describe_history(run.actions.history(*run.place(s.name), s.limit)))
 
 
 def _query(run: RunningStatement, s: sql.Query) -> StatementResult:

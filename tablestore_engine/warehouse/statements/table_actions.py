@@ -171,9 +171,14 @@ class TableActions:
             f"{len(orphans.found)} files that nothing names {ending} ({orphans.size_bytes} bytes)",
         )
 
-    def snapshots(self, database: str, table: str) -> tuple[Snapshot, ...]:
-        """Oldest first. Raises NotFound TS1414."""
-        return self._warehouse.stores.get(Identifier(database, table)).snapshots.list_all()
+    def history(
+        self, database: str, table: str, limit: int | None
+    ) -> tuple[tuple[Snapshot, int | None], ...]:
+        """The newest `limit` snapshots, newest first, each with its rows as count_rows. Raises NotFound TS1414."""
+        store = self._warehouse.stores.get(Identifier(database, table))
+        return tuple(
+            (one, store.context.scanner.count_rows(one)) for one in store.snapshots.list_all()[::-1][:limit]
+        )
 
     def find_view_text(self, database: str, name: str) -> str | None:
         """Its query; None: there is no such view."""
