@@ -47,11 +47,8 @@ from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.gate.table_expiry import expire_table
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
-from tablestore_engine.warehouse.snapshot_diff import (
-    ChangeCounts,
-    read_change_batches,
-    read_changes_table,
-)
+from tablestore_engine.warehouse.net_changes import ChangeCounts
+from tablestore_engine.warehouse.snapshot_diff import read_change_batches, read_changes_table
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -189,11 +186,14 @@ class Table(TableWrites):
         return open_stream(self.store.context, request, partial(self.warehouse.logs.follow, self.identifier))
 
     def diff(self, since: SnapshotName, until: SnapshotName | None = None) -> ChangeCounts:
-        """Keys inserted, updated and deleted between two snapshots; `"@staged"` or `"@staged:NAME"` is one, too."""
+        """Keys inserted, updated and deleted between two states: snapshot ids, tags, `"@staged"` or `"@staged:NAME"`.
+
+        A key whose row is the same in both is no change. Tables without a key count rows.
+        """
         return self.compare(since, until).count()
 
     def compare(self, since: SnapshotName, until: SnapshotName | None = None) -> ComparedStates:
-        """Two states whose changes can be read and counted. Raises TS1544 to TS1547 for a staged one."""
+        """Two states whose changes can be read and counted. Raises TS1321, TS1544 to TS1547."""
         find_beside = partial(self.warehouse.stores.find, self.identifier.replacement)
         return compare_states(self.store, since, until, find_beside)
 

@@ -6,9 +6,9 @@ import argparse
 from collections.abc import Callable, Mapping
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, parse_count, state_name
 from tablestore_engine.ui.commit_records import samples_record
-from tablestore_engine.warehouse.net_changes import NetChange, pick_samples
+from tablestore_engine.warehouse.net_changes import NetChange
 
 Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]
@@ -17,16 +17,16 @@ _SAMPLES = 5
 
 def _register_diff(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
-    parser.add_argument("a", type=snapshot_name, metavar="A", help="snapshot id, or @staged[:NAME]")
+    parser.add_argument("a", type=state_name, metavar="A", help="snapshot id, tag, or @staged[:NAME]")
     parser.add_argument(
         "b",
-        type=snapshot_name,
+        type=state_name,
         metavar="B",
         nargs="?",
         help="the same (default: the newest; for @staged alone the snapshot that it was built on is A)",
     )
     text = f"sample rows of each kind (default {_SAMPLES})"
-    parser.add_argument("--samples", type=int, default=_SAMPLES, metavar="N", help=text)
+    parser.add_argument("--samples", type=parse_count, default=_SAMPLES, metavar="N", help=text)
     return _diff
 
 
@@ -38,12 +38,11 @@ def _diff(arguments: argparse.Namespace) -> int:
                 table.store.snapshots.get(number)
         states = table.compare(arguments.a, arguments.b)
         counts, seen = states.count(), states.seen.schema
-        samples = pick_samples(states.read, seen.primary_keys, max(arguments.samples, 0))
-    if states.is_swapped:
-        samples = tuple(one.swapped() for one in samples)
+        samples = states.samples(arguments.samples)
     numbers = {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
     if arguments.json:
         record: Record = {"table": arguments.table, "from": states.first, "to": states.second, **numbers}
+        record |= {name: tag for name, tag in zip(("from_tag", "to_tag"), states.tags, strict=True) if tag}
         if states.stage is not None:
             record["staged"] = states.stage.name
         print_json({**record, "samples": samples_record(samples)})

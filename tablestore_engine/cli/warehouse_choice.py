@@ -174,6 +174,18 @@ def snapshot_name(text: str) -> SnapshotName:
     raise argparse.ArgumentTypeError(f"{text!r} is neither a snapshot id nor {STAGED}[:NAME]")
 
 
+def state_name(text: str) -> SnapshotName:
+    """An id, a tag, `@staged` or `@staged:NAME`: the type of an argument. A tag of digits is an id."""
+    return snapshot_name(text) if text.isdecimal() or text.startswith("@") else text
+
+
+def parse_count(text: str) -> int:
+    """0 or more: the type of an argument."""
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"expected a number, 0 or more, got {text!r}")
+
+
 def split_names(text: str) -> tuple[str, ...]:
     """Names of columns in `a, b`."""
     return tuple(one.strip() for one in text.split(",") if one.strip())

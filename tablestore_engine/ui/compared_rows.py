@@ -10,7 +10,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.json_plain import cell_text
 from tablestore_engine.ui.commit_records import Record
 from tablestore_engine.warehouse.compared_states import STAGED, ComparedStates, SnapshotName
-from tablestore_engine.warehouse.net_changes import NetChange, Row, pick_samples
+from tablestore_engine.warehouse.net_changes import NetChange, Row
 
 CHANGED_ROWS_MAX = 2_000_000
 _SAMPLES, _COLUMNS_MAX, _CELL_MAX = 5, 60, 300
@@ -26,9 +26,6 @@ def read_difference(engine: Engine, name: str, first: str, second: str) -> Recor
     states = table.compare(*ends)
     _check_size(table, states)
     counts, schema = states.count(), states.seen.schema
-    samples = pick_samples(states.read, schema.primary_keys, _SAMPLES)
-    if states.is_swapped:
-        samples = tuple(one.swapped() for one in samples)
     names = schema.field_names[:_COLUMNS_MAX]
     return {
         "from": first,
@@ -38,7 +35,7 @@ def read_difference(engine: Engine, name: str, first: str, second: str) -> Recor
         "updated": counts.updated,
         "deleted": counts.deleted,
         "columns": list(names),
-        "samples": [_sample(one, names) for one in samples],
+        "samples": [_sample(one, names) for one in states.samples(_SAMPLES)],
     }
 
 

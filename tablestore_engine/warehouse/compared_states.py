@@ -1,6 +1,7 @@
-"""Two states of a table that are compared: published snapshots by their ids, a staged one as `@staged`.
+"""Two states of a table that are compared: published snapshots by their ids or tags, a staged one as `@staged`.
 
 Steps      names → ids and the branch → changes of the main line up to the base of the staged snapshot → its own changes
+           where changelogs do not have these changes → the rows of both states are compared (state_difference)
 INVARIANT  a staged snapshot is compared with its base and with what came before. What was published after its base is
            no part of its history: unless that changed no row, the comparison is refused (TS1545).
 """
@@ -8,28 +9,32 @@ INVARIANT  a staged snapshot is compared with its base and with what came before
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.snapshot_diff import ChangeCounts, count_net_changes, read_change_batches
+from tablestore_engine.warehouse.net_changes import ChangeCounts, NetChange, count_net_changes, pick_samples
+from tablestore_engine.warehouse.net_ends import NetEnds
+from tablestore_engine.warehouse.snapshot_diff import read_change_batches
+from tablestore_engine.warehouse.state_difference import StateDifference, OneState, tells_both_rows
 
 STAGED = "@staged"
-SnapshotName = int | str  # an id, `@staged`, or `@staged:NAME`
+SnapshotName = int | str  # an id, a tag, `@staged`, or `@staged:NAME`
 
 
 def pick_staged(
     store: TableStore, name: SnapshotName, find_beside: Callable[[], TableStore | None]
 ) -> StagedSnapshot | None:
-    """The staged snapshot that is meant, None for an id. `find_beside`: the table that waits to replace this one.
+    """The staged snapshot that is meant, None for an id or a tag. `find_beside`: the table that replaces this one.
 
     Raises FixRequest TS1544 for several, TS1547 for one that is a table of its own, NotFound TS1546 for none.
     """
-    if isinstance(name, int):
+    if isinstance(name, int) or name.partition(":")[0] != STAGED:
         return None
     there, wanted = store.staging.list_all(), name.partition(":")[2]
     found = [one for one in there if wanted in ("", one.name)]
@@ -67,7 +72,8 @@ def _is_beside(store: TableStore, beside: TableStore) -> FixRequest:
 class ComparedStates:
     """The changes in (low, high], of which those after `base` are in the branch `stage`; without it all are published.
 
-    `first` and `second` are the ids as they were asked for: second may be the earlier state.
+    `first` and `second` are the ids as they were asked for: second may be the earlier state. `tags`: the names of both,
+    "" without one. `files`: the two states whose rows are compared; None: changelogs have the changes.
     """
 
     store: TableStore
@@ -76,6 +82,8 @@ class ComparedStates:
     low: int
     high: int
     stage: StagedSnapshot | None = None
+    tags: tuple[str, str] = ("", "")
+    files: StateDifference | None = None
 
     @property
     def is_swapped(self) -> bool:
@@ -83,10 +91,14 @@ class ComparedStates:
         return self.first != self.low
 
     def title(self) -> str:
-        """`snapshot 1 to 2`; a staged one as `2 (@staged)`."""
+        """`snapshot 1 to 2`; a staged one as `2 (@staged)`, a tagged one as `1 (tag t1)`."""
         names = [
-            f"{one} ({STAGED})" if self.stage is not None and one == self.high else str(one)
-            for one in (self.first, self.second)
+            f"{one} ({STAGED})"
+            if self.stage is not None and one == self.high
+            else f"{one} (tag {tag})"
+            if tag
+            else str(one)
+            for one, tag in zip((self.first, self.second), self.tags, strict=True)
         ]
         return f"snapshot {' to '.join(names)}"
 
@@ -97,6 +109,9 @@ class ComparedStates:
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All changes in their order; `columns`: some of the table's. Raises as read_change_batches."""
+        if self.files is not None:
+            yield from self.files.read(columns)
+            return
         if self.stage is None:
             yield from read_change_batches(self.store, self.low, self.high, columns)
             return
@@ -115,9 +130,17 @@ class ComparedStates:
 
     def count(self) -> ChangeCounts:
         """Keys inserted, updated and deleted on the way from the first state to the second."""
-        schema = self.seen.schema
-        counts = count_net_changes(self.read, list(schema.primary_keys), schema.field_names[:1])
+        counts = count_net_changes(self._ends())
         return ChangeCounts(counts.deleted, counts.updated, counts.inserted) if self.is_swapped else counts
+
+    def samples(self, limit: int) -> tuple[NetChange, ...]:
+        """Rows of `limit` keys of each kind on that way, in the order of the changes."""
+        found = pick_samples(self._ends(), limit)
+        return tuple(one.swapped() for one in found) if self.is_swapped else found
+
+    def _ends(self) -> NetEnds:
+        schema = self.seen.schema
+        return NetEnds(self.read, schema.field_names, schema.primary_keys)
 
 
 def compare_states(
@@ -128,7 +151,7 @@ def compare_states(
 ) -> ComparedStates:
     """`second` None: the newest snapshot. A staged one alone is compared with its base.
 
-    Raises FixRequest TS1545, and as pick_staged.
+    Raises FixRequest TS1545, NotFound TS1321 for a tag, and as pick_staged.
     """
     from_stage = pick_staged(store, first, find_beside)
     to_stage = None if second is None else pick_staged(store, second, find_beside)
@@ -136,19 +159,59 @@ def compare_states(
         raise _no_history(from_stage, f"staged snapshot {to_stage.name}")
     staged = from_stage or to_stage
     if staged is None:
-        return _published(store, int(first), None if second is None else int(second))
-    low, high = staged.base_id or 0, staged.snapshot.id
+        start = _find_end(store, first)
+        newest = _End(store.snapshots.find_latest_id() or start.id)
+        return _published(store, start, newest if second is None else _find_end(store, second))
     if second is None:
-        return ComparedStates(store, low, high, low, high, staged)
-    low = _low_end(store, staged, int(second if from_stage is not None else first))
-    ends = (high, low) if from_stage is not None else (low, high)
-    return ComparedStates(store, *ends, low, high, staged)
+        return _staged(store, staged, _End(staged.base_id or 0), is_back=False)
+    other = _find_end(store, second if from_stage is not None else first)
+    return _staged(store, staged, other, is_back=from_stage is not None)
 
 
-def _published(store: TableStore, first: int, second: int | None) -> ComparedStates:
-    if second is None:
-        second = store.snapshots.find_latest_id() or first
-    return ComparedStates(store, first, second, min(first, second), max(first, second))
+@dataclass(frozen=True)
+class _End:
+    """A published state. `kept`: the snapshot of a tag that is no longer (or never was) in the line of snapshots."""
+
+    id: int
+    tag: str = ""
+    kept: Snapshot | None = None
+
+    def state(self, store: TableStore) -> OneState:
+        """Raises NotFound TS1302."""
+        if self.kept is not None or not self.id:
+            return OneState(store, self.kept)
+        return OneState(store, store.snapshots.get(self.id))
+
+
+def _find_end(store: TableStore, name: SnapshotName) -> _End:
+    """Raises NotFound TS1321."""
+    if isinstance(name, int):
+        return _End(name)
+    snapshot = store.tags.get(name).snapshot
+    is_there = store.snapshots.find(snapshot.id) == snapshot
+    return _End(snapshot.id, name, None if is_there else snapshot)
+
+
+def _published(store: TableStore, first: _End, second: _End) -> ComparedStates:
+    low, high = sorted((first, second), key=lambda one: one.id)
+    files = None
+    if first.kept is not None or second.kept is not None or not tells_both_rows(store.schema):
+        files = StateDifference(low.state(store), high.state(store))
+    tags = (first.tag, second.tag)
+    return ComparedStates(store, first.id, second.id, low.id, high.id, tags=tags, files=files)
+
+
+def _staged(store: TableStore, staged: StagedSnapshot, other: _End, *, is_back: bool) -> ComparedStates:
+    """`is_back`: from the staged snapshot to the other one."""
+    low, high = _low_end(store, staged, other.id), staged.snapshot.id
+    found = ComparedStates(
+        store, low, high, low, high, staged, ("", other.tag) if is_back else (other.tag, "")
+    )
+    if other.kept is not None or not tells_both_rows(found.seen.schema):
+        start = other if other.id == low else _End(low)
+        after = OneState(found.seen, staged.snapshot)
+        found = replace(found, files=StateDifference(start.state(store), after))
+    return replace(found, first=high, second=low) if is_back else found
 
 
 def _low_end(store: TableStore, staged: StagedSnapshot, number: int) -> int:

@@ -11,9 +11,8 @@ from tablestore_engine.api import Engine, OnSchemaChange, Table, TableSpec, Writ
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format import schema as table_schema
 from tablestore_engine.format.schema_change import rename_column
-from tablestore_engine.warehouse import snapshot_diff
-from tablestore_engine.warehouse.net_changes import pick_samples
-from tablestore_engine.warehouse.snapshot_diff import ChangeCounts
+from tablestore_engine.warehouse import net_ends
+from tablestore_engine.warehouse.net_changes import ChangeCounts
 
 KEYED = TableSpec(primary_key=("id",))
 
@@ -54,19 +53,19 @@ def test_zeros_of_both_signs_are_two_keys(tmp_path: Path) -> None:
     engine.write("d.t", pa.table({"id": [0.0, -0.0]}), WriteSpec(table=KEYED))
     table = engine.table("d.t")
     assert table.diff(0) == ChangeCounts(2, 0, 0)
-    assert len(pick_samples(lambda columns: table.change_batches(0, None, columns), ("id",), 5)) == 2
+    assert len(table.compare(0).samples(5)) == 2
 
 
 @pytest.mark.parametrize("turn_rows", [1_000, 3])
 def test_counts_in_turns(table: Table, turn_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """However many keys are counted at once, each counts once; both ways, with more keys than a turn has."""
-    monkeypatch.setattr(snapshot_diff, "PASS_ROWS", turn_rows)
+    monkeypatch.setattr(net_ends, "PASS_ROWS", turn_rows)
     table.write(pa.table({"id": list(range(2, 40)), "v": ["b"] * 38}))
     gone = pa.table({"id": [1, 7], "v": ["a", "b"], "_ROW_KIND": pa.array([3, 3], pa.int8())})
     table.write(gone)
     assert table.diff(2) == ChangeCounts(36, 1, 1)
     assert table.diff(4, 2) == ChangeCounts(1, 1, 36)
-    samples = pick_samples(lambda columns: table.change_batches(2, None, columns), ("id",), 3)
+    samples = table.compare(2).samples(3)
     assert [(one.kind, (one.after or one.before or {})["id"]) for one in samples] == [
         ("inserted", 3), ("inserted", 4), ("inserted", 5), ("updated", 2), ("deleted", 1),
     ]  # fmt: skip
