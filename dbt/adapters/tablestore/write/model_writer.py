@@ -23,7 +23,7 @@ from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
-from dbt.adapters.tablestore.inputs.partial_runs import is_empty, no_keys, refuse_sample
+from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.pinned_reads import retry_published
@@ -92,6 +92,7 @@ class ModelWriter:
         self.changed_keys = ChangedKeysModels(engine, self.inputs)
         self.python = PythonModels(engine, self.pinned)
         self.batches = BatchQueries(engine, self.pinned)
+        self._empty = EmptyRuns()
 
     def _adopt(self) -> None:
         self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
@@ -142,6 +143,10 @@ class ModelWriter:
             reads = self._reads.get(settings.node, ReadLog())
             situation = self.changed_keys.followed(relation, settings, situation, context, reads)
         plan = plan_model(settings, situation)
+        if is_empty(self._config) and not self.python.has(
+            settings.node
+        ):  # dbt limits no input of Python code
+            plan = self._empty.keep_rows(plan, settings.node, is_keyed=bool(settings.table.primary_key))
         self._plans[unit_of(settings.node, context.batch)] = PlannedModel(sql, context, plan.action)
         return plan
 

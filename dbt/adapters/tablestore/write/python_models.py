@@ -104,6 +104,10 @@ class PythonModels:
         for node in nodes:
             self.finish(node)
 
+    def has(self, node: str) -> bool:
+        """Whether the node is a Python model that has been asked to run."""
+        return self._find(node) is not None
+
     def _find(self, node: str) -> PythonModel | None:
         with self._lock:
             return self._models.get(node)

@@ -40,7 +40,8 @@
 {%- macro tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
-  {%- set query = snapshot_staging_table(strategy, sql, target_relation) -%}
+  {%- set query = tablestore_without_hard_deletes(
+        strategy, names, snapshot_staging_table(strategy, sql, target_relation)) -%}
   {{ check_time_data_types(query) }}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
     {%- set rows = tablestore_snapshot_rows(target_relation, names, query) -%}
@@ -56,5 +57,19 @@
     {%- call statement('main') -%}
       {{ merge }}
     {%- endcall -%}
+  {%- endif -%}
+{%- endmacro -%}
+
+
+{#- With --empty the source was not read: a row that is missing there was not deleted. -#}
+{%- macro tablestore_without_hard_deletes(strategy, names, query) -%}
+  {%- if flags.EMPTY and strategy.hard_deletes in ('invalidate', 'new_record') -%}
+    {%- do exceptions.warn('snapshot ' ~ model.name ~ ': --empty keeps all current rows; no hard delete was applied') -%}
+    select * from (
+    {{ query }}
+    ) where dbt_change_type <> 'delete'
+    {%- if strategy.hard_deletes == 'new_record' %} and {{ names.dbt_is_deleted }} <> 'True'{% endif -%}
+  {%- else -%}
+    {{ query }}
   {%- endif -%}
 {%- endmacro -%}
