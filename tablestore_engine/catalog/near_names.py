@@ -67,14 +67,18 @@ def no_such_name(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterabl
         with suppress(TablestoreError):
             is_view = catalog.views.find(missing) is not None
     if is_view:
-        why, fix = f"{missing} is a view", f'read it with SQL: tablestore sql "select * from {missing}"'
-    else:
-        why, fix = (
-            f"there is no such {what} in {catalog.warehouse}",
-            "correct the name, or build the model first",
+        return NotFound(
+            "TS1414",
+            f"{missing} is a view, and this needs a {what}",
+            why="a view has no files: Spark computes its rows from other tables",
+            fix=f'query it: tablestore sql "select * from {missing}"',
         )
-        fix += near_hint(catalog, missing, kinds)
-    return NotFound("TS1414", f"{what} {missing} does not exist", why=why, fix=fix)
+    return NotFound(
+        "TS1414",
+        f"{what} {missing} does not exist",
+        why=f"there is no such {what} in {catalog.warehouse}",
+        fix=f"correct the name, or build the model first{near_hint(catalog, missing, kinds)}",
+    )
 
 
 def _list_folders(catalog: FilesystemCatalog, database: str) -> set[str]:
@@ -84,8 +88,10 @@ def _list_folders(catalog: FilesystemCatalog, database: str) -> set[str]:
 
 
 def _nearest(word: str, names: Iterable[str]) -> list[str]:
-    """The nearest first."""
-    return get_close_matches(word, _usable(names), n=_CANDIDATES)
+    """The nearest first: names differ by case, so the same one in another case is next."""
+    usable = _usable(names)
+    same = [name for name in usable if name.lower() == word.lower()]
+    return [*same, *(name for name in get_close_matches(word, usable, n=_CANDIDATES) if name not in same)]
 
 
 def _usable(names: Iterable[str]) -> list[str]:

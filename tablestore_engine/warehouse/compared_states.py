@@ -21,7 +21,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.net_changes import ChangeCounts, NetChange, count_net_changes, pick_samples
 from tablestore_engine.warehouse.net_ends import NetEnds
 from tablestore_engine.warehouse.snapshot_diff import read_change_batches
-from tablestore_engine.warehouse.state_difference import StateDifference, OneState, tells_both_rows
+from tablestore_engine.warehouse.state_difference import OneState, StateDifference, tells_both_rows
 
 STAGED = "@staged"
 SnapshotName = int | str  # an id, a tag, `@staged`, or `@staged:NAME`

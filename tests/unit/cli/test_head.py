@@ -95,3 +95,18 @@ def test_head_reads_no_further_than_it_prints() -> None:
     assert [batch.num_rows for batch in take_first(batches(), 3)] == [2, 1]
     assert [batch.num_rows for batch in take_first(batches(), 4)] == [2, 2]
     assert list(take_first(batches(), 0)) == []
+
+
+def test_head_and_tail_of_a_view_name_the_command_that_reads_it(run: Run, engine: Engine) -> None:
+    """TS1414 says that it is a view, and names no other table."""
+    for command in ("head", "tail"):
+        refused = run(command, "demo.big")
+        assert refused.status == 1
+        assert "TS1414 demo.big is a view" in refused.err
+        assert 'tablestore sql "select * from demo.big"' in refused.err
+
+
+def test_names_of_another_case_are_suggested(run: Run, engine: Engine) -> None:
+    """Names differ by case."""
+    assert "did you mean demo.orders?" in run("head", "DEMO.ORDERS").err
+    assert "did you mean demo.orders?" in run("head", "demo.Orders").err

@@ -14,6 +14,7 @@ from tablestore_engine.store.commit.commit import CommitIdentity
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_store import committer_of
 from tests.unit.store.table_world import delete, make_table, open_table, put, row
 
@@ -112,3 +113,21 @@ def test_a_vector_that_points_behind_its_file(tmp_path: Path) -> None:
     assert [behind in problem for problem in store.verify(deep=False)] == [True]
     assert [behind in problem for problem in store.verify()] == [True, False]
     assert "TS1390" in store.verify()[1]
+
+
+def test_a_snapshot_that_expires_meanwhile_is_no_problem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is looked at again before its missing files are reported; those of other snapshots are."""
+    good(tmp_path)
+    store = open_table(tmp_path)
+    listed = store.context.snapshots.list_newest_first()
+    oldest = store.context.snapshots.get(1)
+    layout = store.context.layout
+    store.fileio.delete(layout.manifest_path(oldest.delta_manifest_list))
+    assert any("snapshot 1" in one for one in store.verify())
+    store.fileio.delete(layout.snapshot_path(1))
+    is_listed = [listed]
+    monkeypatch.setattr(SnapshotStore, "list_newest_first", lambda _: is_listed[0])
+    monkeypatch.setattr(SnapshotStore, "find_listed", lambda _, __: oldest)
+    assert store.verify() == ()
