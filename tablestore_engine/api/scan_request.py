@@ -47,7 +47,7 @@ def condition_of(wanted: Filter) -> RowCondition:
         return TextCondition(wanted)
     if isinstance(wanted, pc.Expression):
         return ExpressionCondition(wanted)
-    raise _refused("filter", wanted, "a text such as 'amount > 5', or a pyarrow expression")
+    raise refuse_scan("filter", wanted, "a text such as 'amount > 5', or a pyarrow expression")
 
 
 def parse_scan(
@@ -55,9 +55,9 @@ def parse_scan(
 ) -> ScanRequest:
     """A checked request. Raises FixRequest TS1564 to TS1566 for filters, TS1569; NotFound TS1110 for a column."""
     if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
-        raise _refused("columns", columns, "a list of names, each once")
+        raise refuse_scan("columns", columns, "a list of names, each once")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
-        raise _refused("limit", limit, "a number of rows, 0 or more")
+        raise refuse_scan("limit", limit, "a number of rows, 0 or more")
     names = None if columns is None else tuple(one.name for one in schema.fields_of(columns))
     condition = None if wanted is None else condition_of(wanted)
     if condition is not None:
@@ -65,7 +65,7 @@ def parse_scan(
     return ScanRequest(names, condition, limit, None if wanted is None else str(wanted))
 
 
-def _refused(name: str, value: object, expected: str) -> FixRequest:
+def refuse_scan(name: str, value: object, expected: str) -> FixRequest:
     return FixRequest(
         "TS1569",
         f"a scan cannot have {name} {value!r:.80}",
@@ -77,6 +77,6 @@ def _refused(name: str, value: object, expected: str) -> FixRequest:
 def refuse_spark(request: ScanRequest) -> FixRequest:
     """The error for a frame of Spark over some of the rows."""
     shown = f"filter {request.shown!r:.80}" if request.shown is not None else f"limit {request.limit}"
-    return _refused(
+    return refuse_scan(
         f"a Spark frame with {shown}", "", "filters and limits on the frame: frame.where(…).limit(…)"
     )

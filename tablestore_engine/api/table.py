@@ -8,19 +8,21 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import partial
 
 import pyarrow as pa
 
 from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.api.scan_request import Filter, parse_scan
+from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.sql.table_version import TableVersion, find_version
+from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expire_tag import delete_tag
@@ -71,17 +73,18 @@ class Table(TableWrites):
         columns: Sequence[str] | None = None,
         filter: Filter | None = None,  # noqa: A002 - the name that users guess
         limit: int | None = None,
-        snapshot: int | None = None,
+        snapshot: int | str | None = None,
         tag: str | None = None,
-        timestamp_ms: int | None = None,
+        timestamp_ms: int | datetime | None = None,
         staged: str | None = None,
     ) -> Scan:
-        """The rows of one state: the current one, or that of a snapshot, tag, time (epoch ms) or staged snapshot.
+        """The rows of one state: the current one, or that of a snapshot, tag, time or staged snapshot.
 
         columns  names of columns; None: all
         filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
                  are not opened
         limit    so many rows at most
+        timestamp_ms   epoch milliseconds, or a datetime with a time zone
 
         Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
 
@@ -92,7 +95,7 @@ class Table(TableWrites):
         >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
         (2, 3)
         """
-        version = find_version(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms, branch=staged)
+        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms, branch=staged)
         store = self.store if staged is None else self.store.on_staged(staged)
         resolved = resolve_table(store, None if staged is not None else version)
         request = parse_scan(resolved.schema, columns, filter, limit)

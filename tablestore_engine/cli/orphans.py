@@ -32,13 +32,21 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     return _run
 
 
+def _unclear(arguments: argparse.Namespace) -> str:
+    if arguments.table is None and not arguments.all:
+        return "neither a table nor --all is given"
+    if arguments.table is not None and arguments.all:
+        return f"both the table {arguments.table} and --all are given"
+    return f"--older-than {arguments.older_than} has no unit"
+
+
 def _run(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1985, FixData TS1991 behind everything else."""
     if (arguments.table is None) is not arguments.all or arguments.older_than.strip().isdigit():
         raise FixRequest(
             "TS1985",
             "orphans does not know where to look, or how old orphan files are",
-            why=f"the table is {arguments.table}, --all is {arguments.all}, --older-than is {arguments.older_than!r}",
+            why=_unclear(arguments),
             fix="name one table or --all, and write a time with its unit, as in 36h",
         )
     grace_ms, delete = parse_duration_ms("--older-than", arguments.older_than), arguments.delete

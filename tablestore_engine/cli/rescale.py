@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
     elif report.is_empty:
         write_out(f"{arguments.table}: has {before} buckets already")
     else:
-        write_out(f"{arguments.table}: {before} buckets became {arguments.buckets}: {report.summary()}")
+        write_out(f"{arguments.table}: {before} → {arguments.buckets} buckets: {report.summary()}")
     return 0
 
 

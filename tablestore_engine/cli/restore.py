@@ -18,11 +18,17 @@ Run = Callable[[argparse.Namespace], int]
 def _register(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     wanted = parser.add_mutually_exclusive_group(required=True)
-    wanted.add_argument("--to", type=int, metavar="N", help="the snapshot whose rows come back")
+    wanted.add_argument("--to", type=_snapshot_id, metavar="N", help="the snapshot whose rows come back")
     wanted.add_argument("--tag", metavar="NAME", help="the tag whose rows come back")
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     add_brokers(parser)
     return _run
+
+
+def _snapshot_id(text: str) -> int:
+    if text.isascii() and text.isdecimal():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no snapshot id; name a tag with --tag {text}")
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -32,7 +32,7 @@ def _rollback(arguments: argparse.Namespace) -> int:
             raise FixRequest(
                 "TS1924",
                 f"{arguments.table} is not rolled back to snapshot {arguments.to} without --yes",
-                why=f"it deletes snapshots {later[0]} to {later[-1]}"
+                why=f"it deletes {_shown(later)}"
                 + (f" and the tags {', '.join(tags)}" if tags else "")
                 + " for ever; no writer may run meanwhile",
                 fix="add --yes if that is what you want",
@@ -45,6 +45,11 @@ def _rollback(arguments: argparse.Namespace) -> int:
             f"{arguments.table}: snapshot {arguments.to} is the newest, {len(later)} later ones are deleted"
         )
     return 0
+
+
+def _shown(numbers: tuple[int, ...]) -> str:
+    """`snapshot 6`, or `snapshots 6 to 8`."""
+    return f"snapshot {numbers[0]}" if len(numbers) == 1 else f"snapshots {numbers[0]} to {numbers[-1]}"
 
 
 REGISTER = {"rollback": _register_rollback}

@@ -52,6 +52,7 @@ class ExpressionCondition:
                 f"its values are {found.type}, not boolean",
                 "compare the value with another one",
             )
+        _possible(self.expression, [_some_moment(empty.schema)], empty.schema)  # evaluation mixes zones
         names = tuple(_needed(self.expression, empty, empty.column_names)) or tuple(empty.column_names[:1])
         return BoundExpression(self.expression, schema, names)
 
@@ -125,14 +126,25 @@ def _format() -> tuple[ds.ParquetFileFormat, fs.FileSystem]:
 
 
 def _possible(expression: Expression, known: Sequence[Expression], schema: pa.Schema) -> list[int]:
-    """The numbers of the guarantees with which the expression can be TRUE."""
+    """The numbers of the guarantees with which the expression can be TRUE. Raises FixRequest TS1566."""
     parquet, local = _format()
     fragments = [
         parquet.make_fragment(str(number), filesystem=local, partition_expression=guarantee)
         for number, guarantee in enumerate(known)
     ]
     files = ds.FileSystemDataset(fragments, schema, parquet, local)
-    return sorted(int(fragment.path) for fragment in files.get_fragments(filter=expression))
+    try:
+        return sorted(int(fragment.path) for fragment in files.get_fragments(filter=expression))
+    except (pa.ArrowException, ValueError, TypeError) as wrong:
+        fix = "compare values of one type; give a datetime a time zone exactly if its column has one"
+        raise _refused(expression, str(wrong), fix) from wrong
+
+
+def _some_moment(schema: pa.Schema) -> Expression:
+    """A guarantee over all times, against which pyarrow checks their zones."""
+    times = [one for one in schema if pa.types.is_timestamp(one.type)]
+    parts = [pc.field(one.name) == pa.scalar(0, one.type) for one in times]
+    return reduce(lambda one, other: one & other, parts, pc.scalar(True))
 
 
 def _known(find: FindFacts, fields: Sequence[DataField]) -> Expression:

@@ -126,7 +126,7 @@ def pending_log(table: str, report: WriteReport, error: TablestoreError, flags: 
     return PublishPending(
         "TS1070",
         f"snapshot {report.snapshot_id} of {table} is committed, its log is pending",
-        why=str(error),
+        why=f"{error.code} {error.what}: {error.why}; to correct it, {error.fix}",
         fix=f"do not write these rows again; the table's next write, or `tablestore publish {table}` ({flags}), sends "
         "what is pending, in order and once",
         snapshot=report.snapshot_id,
@@ -139,7 +139,7 @@ def unready_log(table: str, stage: str, error: TablestoreError) -> LogNotReady:
     return LogNotReady(
         "TS1082",
         f"nothing was published: the log of {table} cannot take staged snapshot {stage}",
-        why=str(error),
+        why=f"{error.code} {error.what}: {error.why}; to correct it, {error.fix}",
         fix="set the log right; the snapshot waits with what its tests said, and goes out by `dbt retry`, `dbt test` "
         f"or `tablestore staged publish {table} {stage}`",
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tablestore_engine.api import Engine
 
 from .conftest import Run
@@ -87,3 +89,15 @@ def test_verify_finds_a_missing_file(run: Run, engine: Engine) -> None:
     assert done.status == 1
     assert lost.meta.file_name in "".join(done.json[0]["problems"])
     assert run("verify", "demo.orders").status == 1
+
+
+def test_refusals_name_no_internals(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """Each text says what was given, in the words of the command line."""
+    assert "neither a table nor --all is given" in run("orphans").err
+    assert "both the table demo.orders and --all" in run("orphans", "demo.orders", "--all").err
+    assert "--older-than 36 has no unit" in run("orphans", "--all", "--older-than", "36").err
+    assert "why: 0 snapshots were to stay" in run("expire", "demo.orders", "--keep", "0").err
+    assert "it deletes snapshot 3 for ever" in run("rollback", "demo.orders", "--to", "2").err
+    with pytest.raises(SystemExit):
+        run("restore", "demo.orders", "--to", "t1")
+    assert "--tag t1" in capsys.readouterr().err

@@ -1,0 +1,32 @@
+"""Which state of a table a scan reads, out of what its caller gives."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from tablestore_engine.api.scan_request import refuse_scan
+from tablestore_engine.sql.table_version import TableVersion, find_version
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def state_of(
+    *, snapshot: object = None, tag: str | None = None, timestamp_ms: object = None, branch: str | None = None
+) -> TableVersion | None:
+    """Which state is meant, None: the current one. Texts of digits are numbers, a datetime with a zone is a time.
+
+    Raises FixRequest TS1015, TS1569.
+    """
+    number = int(snapshot) if isinstance(snapshot, str) and snapshot.isdecimal() else snapshot
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        raise refuse_scan(
+            "snapshot", snapshot, "the id of a snapshot, a whole number; a tag is given as tag='…'"
+        )
+    millis = timestamp_ms
+    if isinstance(millis, datetime):
+        if millis.tzinfo is None:
+            raise refuse_scan("timestamp_ms", millis, "epoch milliseconds, or a datetime with a time zone")
+        millis = (millis - _EPOCH) // timedelta(milliseconds=1)
+    if millis is not None and (isinstance(millis, bool) or not isinstance(millis, int)):
+        raise refuse_scan("timestamp_ms", timestamp_ms, "epoch milliseconds, or a datetime with a time zone")
+    return find_version(snapshot=number, tag=tag, timestamp_ms=millis, branch=branch)
