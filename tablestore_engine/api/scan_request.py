@@ -66,6 +66,7 @@ def parse_scan(
 
 
 def refuse_scan(name: str, value: object, expected: str) -> FixRequest:
+    """The error for an argument of a scan."""
     return FixRequest(
         "TS1569",
         f"a scan cannot have {name} {value!r:.80}",
