@@ -10,19 +10,38 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from dbt.flags import get_flags
-
 from dbt.adapters.tablestore.garbage_collection import is_dbt_command
 from tablestore_engine.runtime.jvm_ahead import begin
 
 QUERYING = frozenset({"build", "run", "show", "snapshot"})
+_COMMANDS = QUERYING | {
+    *(
+        "clean",
+        "clone",
+        "compile",
+        "debug",
+        "deps",
+        "docs",
+        "init",
+        "list",
+        "ls",
+        "parse",
+        "retry",
+        "run-operation",
+    ),
+    *("seed", "source", "test"),
+}
 
 
-def start_early(arguments: Sequence[str], command: str | None) -> None:
+def find_command(arguments: Sequence[str]) -> str | None:
+    """What stands behind `dbt` and its options. A value of an option that is a command's name is taken for one."""
+    return next((word for word in arguments[1:] if word in _COMMANDS), None)
+
+
+def start_early(arguments: Sequence[str]) -> None:
     """Nothing where the folder's last session is not known, see jvm_ahead."""
-    if is_dbt_command(arguments) and command in QUERYING:
+    if is_dbt_command(arguments) and find_command(arguments) in QUERYING:
         begin(Path.cwd())
 
 
-# at import: before those that follow; dbt's flags have no types
-start_early(sys.argv, getattr(get_flags(), "WHICH", None))  # type: ignore[no-untyped-call]
+start_early(sys.argv)  # at import: before those that follow

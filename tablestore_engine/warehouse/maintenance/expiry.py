@@ -134,7 +134,7 @@ def check_request(identifier: Identifier, keep: int | None, older_than_ms: int |
         raise FixRequest(
             "TS1088",
             f"snapshots of {identifier} cannot expire like that",
-            why=f"keep is {keep}, older_than_ms is {older_than_ms}",
+            why="the time is negative" if keep is None or keep >= 1 else f"{keep} snapshots were to stay",
             fix="keep 1 or more snapshots; a time is 0 or more",
         )
 
