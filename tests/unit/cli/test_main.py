@@ -101,7 +101,7 @@ def test_unknown_command_goes_to_stderr(run: Run, word: str, near: str | None) -
 def test_wrong_arguments_end_with_2(run: Run) -> None:
     """Wrong usage has exit status 2, other than an error of ours."""
     with pytest.raises(SystemExit) as ended:
-        run("diff", "demo.orders", "one")
+        run("files", "demo.orders", "--snapshot", "one")
     assert ended.value.code == 2
 
 
