@@ -6,6 +6,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pyspark
@@ -13,11 +15,14 @@ import pytest
 import yaml
 
 from tablestore_engine.api import Engine
+from tablestore_engine.runtime.server_process import start_time
 from tablestore_engine.runtime.session_place import JVM_START
 
-# Each start is a line with its arguments; then it is the real one.
+HANG_SECONDS = 120
+
+# Each start is a line with its process id and arguments; then it is the real one.
 _WRAPPER = """#!/bin/sh
-echo "$*" >> "$STARTS"
+echo "$$ $*" >> "$STARTS"
 exec '{real}' "$@"
 """
 MODEL = """
@@ -70,13 +75,23 @@ class Project:
         }
         profile = {"p": {"target": "t", "outputs": {"t": target}}}
         (self.folder / "profiles.yml").write_text(yaml.safe_dump(profile))
+        process = self.start(command)
+        said = process.communicate()[0]
+        assert process.returncode == 0, said
+        return self.starts.read_text().splitlines()
+
+    def start(self, command: str = "build") -> subprocess.Popen[str]:
+        """`dbt build` with the profile as it is."""
         self.starts.write_text("")
         arguments = [sys.executable, "-m", "dbt.cli.main", command, "--profiles-dir", "."]
-        done = subprocess.run(
-            arguments, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        return subprocess.Popen(
+            arguments,
+            cwd=self.folder,
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
-        assert done.returncode == 0, done.stdout
-        return self.starts.read_text().splitlines()
 
     def row(self) -> tuple[object, ...]:
         """What the model has."""
@@ -110,3 +125,30 @@ def test_a_jvm_begins_as_the_last_one_was_started(tmp_path: Path, spark_home: Pa
     assert project.kept() == []
     [alone] = project.build({"spark.hadoop.planted": "secret"})
     assert "--properties-file" in alone
+
+
+def test_a_command_that_ends_early_leaves_no_jvm(tmp_path: Path, spark_home: Path) -> None:
+    """Killed, or ended by a project that does not parse, while its JVM starts; by the next command too."""
+    project = Project(tmp_path, spark_home)
+    project.build({})
+    started: list[int] = []
+    for _ in range(2):
+        process = project.start()
+        wait_until(lambda: bool(project.starts.read_text()))
+        process.kill()
+        process.communicate()
+        started.append(int(project.starts.read_text().split()[0]))
+    (project.folder / "models" / "m.sql").write_text("{{ nothing")
+    assert project.start().wait() != 0
+    started.append(int(project.starts.read_text().split()[0]))
+    wait_until(lambda: all(start_time(pid) is None for pid in started))
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    """Fails only when it would hang."""
+    pause = threading.Event()
+    for _ in range(HANG_SECONDS * 10):
+        if is_so():
+            return
+        pause.wait(0.1)
+    raise AssertionError("a process runs on")

@@ -6,16 +6,20 @@ INVARIANT  a JVM is taken only by who would have started it in the same way: pro
            Any other one ends, and the session starts its own.
 INVARIANT  what is written down has no setting of a user but the memory of the driver: callers see to it.
 INVARIANT  `begin` comes before all threads, `take` from one at a time (the start of a session).
-CRASH      a process that ends leaves nothing: its JVM ends with its input, its folder is removed as scratch is.
+INVARIANT  the folder that a JVM writes its port to is never removed: without it the JVM would not end by itself.
+CRASH      a process that is killed: its JVM ends with its input, once it listens; the folder of its output is removed
+           as scratch is, the file with its port by a later command.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import struct
 import subprocess
 import time
+import uuid
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -28,7 +32,7 @@ from tablestore_engine.runtime.session_place import JVM_START, SessionPlace, pla
 
 # Both are pyspark's (java_gateway): where the JVM writes port and secret, and that it is to serve this process.
 _CONNECTION_ENV, _CLASSIC_ENV = "_PYSPARK_DRIVER_CONN_INFO_PATH", {"SPARK_CONNECT_MODE": "0"}
-_POLL_SECONDS = 0.01
+_POLL_SECONDS, _LEFT_SECONDS = 0.01, 3600
 _LOG = "spark.log"
 
 
@@ -58,16 +62,16 @@ class _Begun:
     start: JvmStart
     process: subprocess.Popen[bytes]
     folder: Path
+    connection: Path
     circumstances: tuple[str, dict[str, str]]
 
-    @property
-    def connection(self) -> Path:
-        return self.folder / "connection"
-
     def end(self) -> None:
-        """The JVM reads that its input has ended."""
+        """At once: one that still starts does not read that its input has ended."""
+        self.process.kill()
+        self.process.wait()
         assert self.process.stdin is not None
         self.process.stdin.close()
+        self.connection.unlink(missing_ok=True)
 
 
 _ASKED: list[SessionPlace] = []  # whether this process may begin, and where its starts are kept
@@ -85,7 +89,8 @@ def begin(working: Path) -> None:
         _ASKED.append(place)
         start = _read(place)
         if start is not None and Path(start.scratch).is_dir():
-            _BEGUN.append(_begin(start))
+            _BEGUN.append(_begin(start, place))
+            atexit.register(_end_what_was_not_taken)
 
 
 def keep(start: JvmStart | None) -> None:
@@ -129,10 +134,14 @@ def _circumstances(start: JvmStart) -> tuple[str, dict[str, str]]:
     return os.getcwd(), start_environment({**os.environ, **start.environment})
 
 
-def _begin(start: JvmStart) -> _Begun:
-    folder = open_process_folder(Path(start.scratch))
-    environment = {**os.environ, **start.environment, **_CLASSIC_ENV}
-    environment[_CONNECTION_ENV] = str(folder / "connection")
+def _end_what_was_not_taken() -> None:
+    while _BEGUN:
+        _BEGUN.pop().end()
+
+
+def _begin(start: JvmStart, place: SessionPlace) -> _Begun:
+    folder, connection = open_process_folder(Path(start.scratch)), _new_connection(place)
+    environment = {**os.environ, **start.environment, **_CLASSIC_ENV, _CONNECTION_ENV: str(connection)}
     with (folder / _LOG).open("ab") as log:
         process = subprocess.Popen(
             [start.program, *start.arguments],
@@ -142,7 +151,17 @@ def _begin(start: JvmStart) -> _Begun:
             env=environment,
             process_group=0,  # Ctrl-C is for this process, which ends what runs in the JVM
         )
-    return _Begun(start, process, folder, _circumstances(start))
+    return _Begun(start, process, folder, connection, _circumstances(start))
+
+
+def _new_connection(place: SessionPlace) -> Path:
+    """Where a JVM writes its port to, in a folder that stays; what killed processes have left there goes."""
+    folder = place.folder / "starting"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    for left in folder.iterdir():
+        if time.time() - left.stat().st_mtime > _LEFT_SECONDS:
+            left.unlink(missing_ok=True)
+    return folder / f"connection-{uuid.uuid4().hex}"
 
 
 def _await(begun: _Begun) -> RunningJvm | None:
@@ -152,5 +171,6 @@ def _await(begun: _Begun) -> RunningJvm | None:
     if not begun.connection.is_file():
         return None
     told = begun.connection.read_bytes()
+    begun.connection.unlink()
     port, length = struct.unpack_from(">ii", told)
     return RunningJvm(begun.process, port, told[8 : 8 + length].decode("utf-8"))

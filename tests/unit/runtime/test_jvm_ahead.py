@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import signal
 import subprocess
 from pathlib import Path
 
@@ -94,8 +95,21 @@ def test_who_would_start_another_one_takes_none(
     else:
         start = None
     assert jvm_ahead.take(start, tmp_path / "log") is None
-    assert process.wait() == 0
+    assert process.returncode == -signal.SIGKILL
     assert not (tmp_path / "log").exists()
+
+
+def test_a_jvm_that_nobody_takes_ends_with_the_process(
+    working: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also while it starts. What it would write its port into stays, for a JVM that cannot write does not end."""
+    process = begun(working, make_start(tmp_path), monkeypatch)
+    folder = jvm_ahead._BEGUN[0].connection.parent
+    jvm_ahead._end_what_was_not_taken()
+    assert process.returncode == -signal.SIGKILL
+    assert jvm_ahead._BEGUN == []
+    assert folder.is_dir()
+    assert folder.parent == place_of(working).folder
 
 
 def test_a_jvm_that_dies_is_not_waited_for(
