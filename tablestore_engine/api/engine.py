@@ -41,6 +41,7 @@ from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings, make_active
+from tablestore_engine.spark.session_extensions import give_ml_functions
 from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
@@ -144,7 +145,7 @@ class Engine(EngineNames):
         session = self._warehouse.resolver.session
         if not self._is_registered:
             register_source(session, self._warehouse.session.scratch())
-            self._warehouse.session.complete()
+            give_ml_functions(session)
             self._is_registered = True
         make_active(session)
         return session

@@ -258,7 +258,7 @@ class ChangelogSystem(Protocol):
         """The sink of a log that was made for this table and goes with it; None when there is none."""
 
     def find_former(self, table: LoggedTable) -> ChangelogSink | None:
-        """The sink of a log that a table had, whoever made it; to find what is left of it, and to delete that."""
+        """The sink of a log that a dropped table had: finds what is left of the log, and deletes it."""
 
     def check_reachable(self) -> str | None:
         """A line for people when what all logs need answers; None when nothing is configured."""

@@ -17,7 +17,6 @@ from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import fetch_rows
 from tablestore_engine.spark.resident_session import leave_work_behind
 from tablestore_engine.spark.session import SparkSettings, open_session, session_scratch
-from tablestore_engine.spark.session_extensions import give_ml_functions
 
 
 class LazySession:
@@ -27,7 +26,6 @@ class LazySession:
         self._settings = settings
         self._place = place
         self._session: SparkSession | None = None
-        self._is_complete = False
         self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
 
     def get(self) -> SparkSession:
@@ -38,12 +36,6 @@ class LazySession:
             if self._session is None:
                 self._session = open_session(self._settings, self._place)
             return self._session
-
-    def complete(self) -> None:
-        """Before code of a user gets the session: with all that Spark has (SparkSettings.sql_only)."""
-        if not self._is_complete:
-            give_ml_functions(self.get())
-            self._is_complete = True
 
     def start_ahead(self) -> None:
         """Begin the start in a thread of its own; returns at once. What fails there fails again in `get`.

@@ -14,23 +14,8 @@ from dbt.adapters.tablestore.garbage_collection import is_dbt_command
 from tablestore_engine.runtime.jvm_ahead import begin
 
 QUERYING = frozenset({"build", "run", "show", "snapshot"})
-_COMMANDS = QUERYING | {
-    *(
-        "clean",
-        "clone",
-        "compile",
-        "debug",
-        "deps",
-        "docs",
-        "init",
-        "list",
-        "ls",
-        "parse",
-        "retry",
-        "run-operation",
-    ),
-    *("seed", "source", "test"),
-}
+_OTHERS = "clean clone compile debug deps docs init list ls parse retry run-operation seed source test"
+_COMMANDS = QUERYING.union(_OTHERS.split())
 
 
 def find_command(arguments: Sequence[str]) -> str | None:

@@ -107,7 +107,7 @@ class Scanner:
         return ScanPlan(snapshot, schema, tuple(files))
 
     def count_rows(self, snapshot: Snapshot) -> int | None:
-        """Rows of a snapshot, by metadata; None if only merging tells them, or if its files have expired."""
+        """Rows of a snapshot, by metadata; None if the files must be merged to count them, or have expired."""
         schema = self.schemas.get(snapshot.schema_id)
         if is_merged(schema):
             return None
