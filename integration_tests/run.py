@@ -104,6 +104,7 @@ JOBS_MAX = 4
 MEMORY_PER_JOB = 5 << 30  # a driver of 2 GiB, its workers, a broker and two readers in Java
 SHARED_MEMORY, FOLDERS_MEMORY = Path("/dev/shm"), 6 << 30
 TEMPORARY_ROOT = "PYTEST_DEBUG_TEMPROOT"  # pytest's name
+LINE, LAST_LINES = 200, 12  # of an error in the closing summary
 _SHOW = threading.Lock()
 
 
@@ -111,8 +112,8 @@ _SHOW = threading.Lock()
 class Outcome:
     """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time.
 
-    `failures`: each failed test with the first line of its error; `waited`: seconds until a job was free for the
-    suite; `tests`: seconds of each.
+    `failures`: each failed test with the beginning and the end of its error; `waited`: seconds until a job was free
+    for the suite; `tests`: seconds of each.
     """
 
     name: str
@@ -212,9 +213,19 @@ def _failures(suite: ET.Element) -> tuple[str, ...]:
     found = []
     for case in suite.iter("testcase"):
         for wrong in (*case.findall("failure"), *case.findall("error")):
-            why = (wrong.get("message") or "").partition("\n")[0][:200]
+            why = _shortened(wrong.get("message") or "", wrong.text or "")
             found.append(f"{case.get('classname')}::{case.get('name')}: {why}")
     return tuple(found)
+
+
+def _shortened(message: str, report: str) -> str:
+    """The first line, and the last lines: a command that failed says why at the end of its output. pytest cuts the
+    end off a long message, and marks the lines of errors in its report.
+    """
+    first, *rest = [line[1:].strip() for line in report.splitlines() if line.startswith("E ")] or [message]
+    shown = [f"\n    {line[:LINE]}" for line in rest[-LAST_LINES:]]
+    left = [f"\n    … {len(rest) - LAST_LINES} lines"] if len(rest) > LAST_LINES else []
+    return "".join([first[:LINE], *left, *shown])
 
 
 def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:

@@ -78,10 +78,23 @@ def test_counts_and_output_of_each_suite(
         ("a", 1, 0, 1), ("b", 0, 1, 0), ("c", 0, 1, 0)
     ]  # fmt: skip
     (failure,) = outcomes[1].failures
-    assert failure.endswith("test_b::test_y: AssertionError: why it failed")
+    assert "test_b::test_y: AssertionError: why it failed" in failure
     shown = capfd.readouterr().out.split("\n=== ")
     assert sorted(piece[0] for piece in shown[1:]) == ["a", "b", "c"]
     assert "why it failed" in next(piece for piece in shown if piece.startswith("b"))
+
+
+def test_a_failed_command_is_shown_by_the_end_of_its_output(tmp_path: Path) -> None:
+    """Its message begins with what went well; the summary is all that a cut log shows."""
+    lines = "\\n".join(["as it began", *(f"step {number}" for number in range(100)), "why it failed"])
+    (tmp_path / "test_long.py").write_text(f'def test_x():\n    assert False, "{lines}"\n')
+    (outcome,) = run_suites({"long": [str(tmp_path), "-p", "no:randomly"]}, 1)
+    (failure,) = outcome.failures
+    first, *rest = failure.splitlines()
+    assert first.endswith("test_x: AssertionError: as it began")
+    assert rest[0].strip() == "… 90 lines"
+    assert rest[-2].strip() == "why it failed"
+    assert len(rest) == 13
 
 
 def test_kept_durations_decide_the_order_of_suites(tmp_path: Path) -> None:
