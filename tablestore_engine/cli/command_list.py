@@ -15,10 +15,11 @@ _CLI = "tablestore_engine.cli."
 
 @dataclass(frozen=True)
 class CommandEntry:
-    """`module` None: the command of an entry point."""
+    """`module` None: the command of an entry point. `is_passed_on`: its words are another program's, and not parsed."""
 
     module: str | None
     text: str
+    is_passed_on: bool = False
 
 
 def _ours(module: str, text: str) -> CommandEntry:
@@ -70,6 +71,9 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "init": _ours("init", "create a small dbt project that builds at once"),
         "doctor": _ours("doctor", "check Java, Spark, warehouse and broker"),
         "session": _ours("session_command", "a Spark session that stays for the next command"),
+        "dbt": CommandEntry(
+            f"{_CLI}dbt_command", "dbt, without its start while a session stays", is_passed_on=True
+        ),
         "completion": _ours("completion", "print the completion script of a shell: bash, zsh, fish"),
         "broker": _ours("broker", "a Kafka broker for development: start, stop, status, url"),
         "s3": _ours("s3", "an S3 server for development: start, stop, status"),

@@ -101,7 +101,10 @@ def make_parser(name: str, register: Register) -> tuple[argparse.ArgumentParser,
 
 def _run_command(words: Sequence[str], register: Register) -> int:
     parser, run = make_parser(words[0], register)
-    arguments = parser.parse_args(words[1:])
+    if words[0] in ENTRIES and ENTRIES[words[0]].is_passed_on:
+        arguments = argparse.Namespace(words=words[1:], debug=False)
+    else:
+        arguments = parser.parse_args(words[1:])
     try:
         with interrupted_by_sigterm():
             return run(arguments)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.runtime.command_server.command_client import find_server, stop_server
 from tablestore_engine.runtime.session_place import SessionPlace, place_of
 from tablestore_engine.spark.resident_session import IDLE_SECONDS
 
@@ -27,17 +28,17 @@ def _session(arguments: argparse.Namespace) -> int:
         place.want(arguments.idle * 60)
     elif arguments.action == "stop":
         place.forget()
+        stop_server(place)
     _tell(place, as_json=arguments.json)
     return 0
 
 
 def _tell(place: SessionPlace, *, as_json: bool) -> None:
-    holder, idle = place.holder(), place.idle_seconds
+    holder, idle, dbt = place.holder(), place.idle_seconds, find_server(place)
     if as_json:
         pid = None if holder is None else holder.pid
-        print_json(
-            {"folder": str(place.working), "wanted": idle is not None, "pid": pid, "idle_seconds": idle}
-        )
+        facts = {"folder": str(place.working), "wanted": idle is not None, "pid": pid, "dbt_pid": dbt}
+        print_json({**facts, "idle_seconds": idle})
     elif idle is None:
         write_out(f"commands in {place.working} start Spark themselves")
     elif holder is None:
@@ -45,6 +46,14 @@ def _tell(place: SessionPlace, *, as_json: bool) -> None:
     else:
         ends = f"it ends {idle / 60:g} minutes after the last command"
         write_out(f"a session for {place.working} runs (process {holder.pid}); {ends}")
+    if idle is not None:
+        write_out("`tablestore dbt build` is faster still: " + _dbt_text(dbt))
+
+
+def _dbt_text(pid: int | None) -> str:
+    if pid is None:
+        return "the first such command starts a process that has dbt loaded, and stays too"
+    return f"process {pid} has dbt loaded"
 
 
 REGISTER = {"session": _register_session}

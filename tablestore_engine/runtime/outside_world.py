@@ -92,3 +92,5 @@ class Runtime:
 
 
 SYSTEM = Runtime()
+# else all processes that are forked from one would draw the same numbers
+os.register_at_fork(after_in_child=SYSTEM.random.seed)

@@ -1,0 +1,56 @@
+"""`tablestore dbt`: dbt itself; with a resident session in a process that has loaded it already.
+
+INVARIANT  every word goes to dbt as it is. Commands that ask, serve or install run in a dbt of their own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from tablestore_engine.cli.output import say
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.command_server.command_client import run_served
+from tablestore_engine.runtime.session_place import place_of
+
+Run = Callable[[argparse.Namespace], int]
+PROGRAM = "dbt.adapters.tablestore.loaded_dbt"
+_SERVED_WORDS = "build clone compile list ls parse retry run run-operation seed show snapshot source test"
+_SERVED = frozenset(_SERVED_WORDS.split(" "))
+_ALONE = frozenset({"clean", "debug", "deps", "docs", "init"})
+
+
+def _register(parser: argparse.ArgumentParser) -> Run:
+    parser.add_argument("words", nargs=argparse.REMAINDER, help="a dbt command with its options")
+    return _run
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    program = Path(sys.executable).with_name("dbt")
+    if not program.exists():
+        raise FixRequest(
+            "TS1962",
+            "dbt is not installed beside this Python",
+            why=f"{program} is missing",
+            fix="install dbt-tablestore with pip in this environment",
+        )
+    words = [str(program), *arguments.words]
+    if _is_served(arguments.words):
+        status = run_served(words, PROGRAM)
+        if status is not None:
+            return status
+        if place_of(Path.cwd()).idle_seconds is not None:
+            say("dbt runs by itself: no process could be started that has it loaded")
+    sys.stdout.flush()
+    return os.execv(program, words)  # noqa: S606 - no shell: the words are passed on as they are
+
+
+def _is_served(words: list[str]) -> bool:
+    """By the first word that is a command of dbt. A value of an option that is one too is taken for it."""
+    return next((word for word in words if word in _SERVED | _ALONE), "") in _SERVED
+
+
+REGISTER = {"dbt": _register}
