@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,20 +35,27 @@ def _session(arguments: argparse.Namespace) -> int:
 
 
 def _tell(place: SessionPlace, *, as_json: bool) -> None:
-    holder, idle, dbt = place.holder(), place.idle_seconds, find_server(place)
     if as_json:
-        pid = None if holder is None else holder.pid
-        facts = {"folder": str(place.working), "wanted": idle is not None, "pid": pid, "dbt_pid": dbt}
-        print_json({**facts, "idle_seconds": idle})
-    elif idle is None:
+        _tell_json(place)
+        return
+    holder, idle = place.holder(), place.idle_seconds
+    if idle is None:
         write_out(f"commands in {place.working} start Spark themselves")
-    elif holder is None:
+        return
+    if holder is None:
         write_out(f"the next command in {place.working} that needs Spark starts a session that stays")
     else:
         ends = f"it ends {idle / 60:g} minutes after the last command"
         write_out(f"a session for {place.working} runs (process {holder.pid}); {ends}")
-    if idle is not None:
-        write_out("`tablestore dbt build` is faster still: " + _dbt_text(dbt))
+    if sys.platform == "linux":
+        write_out(f"`tablestore dbt build` is faster still: {_dbt_text(find_server(place))}")
+
+
+def _tell_json(place: SessionPlace) -> None:
+    holder = place.holder()
+    facts = {"wanted": place.idle_seconds is not None, "pid": None if holder is None else holder.pid}
+    more = {"dbt_pid": find_server(place), "idle_seconds": place.idle_seconds}
+    print_json({"folder": str(place.working), **facts, **more})
 
 
 def _dbt_text(pid: int | None) -> str:

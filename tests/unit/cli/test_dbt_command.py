@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -67,3 +68,18 @@ def test_without_dbt_it_says_so(
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
     assert main(["dbt", "build"]) == 1
     assert "TS1962" in capsys.readouterr().err
+
+
+def test_session_names_both_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """For people in sentences, for programs as JSON; nothing runs yet."""
+    monkeypatch.setenv("TABLESTORE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    assert main(["session", "start"]) == 0
+    assert "starts a process that has dbt loaded" in capsys.readouterr().out
+    assert main(["session", "status", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["wanted"], told["pid"], told["dbt_pid"]) == (True, None, None)
+    assert main(["session", "stop"]) == 0
+    assert "start Spark themselves" in capsys.readouterr().out
