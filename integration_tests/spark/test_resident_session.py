@@ -195,6 +195,7 @@ def test_a_session_ends_by_itself_and_when_it_is_stopped(folder: Folder) -> None
         "folder": str(folder.path),
         "wanted": False,
         "pid": None,
+        "dbt_pid": None,
         "idle_seconds": None,
     }
     wait_until_gone(pid)
