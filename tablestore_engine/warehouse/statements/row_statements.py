@@ -5,18 +5,22 @@ Steps      the table's columns → a query whose rows are the change (spark/dml_
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.dml_queries import (
     delete_query,
+    insert_names,
     insert_query,
     keep_query,
     merge_query,
+    merge_values,
     update_query,
+    update_values,
 )
 from tablestore_engine.spark.fetch_rows import fetch
+from tablestore_engine.spark.struct_values import ValueTypes
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.sql.as_of_clause import epoch_millis
 from tablestore_engine.sql.table_version import TableVersion
@@ -29,13 +33,17 @@ def insert(run: RunningStatement, s: sql.Insert) -> StatementResult:
     """INSERT INTO and INSERT OVERWRITE."""
     schema = run.schema(s.name)
     constants = {name: text for name, text in s.partition if text is not None}
-    columns = run.frame(s.query).columns
+    frame = run.frame(s.query)
+    columns = frame.columns
     static = {name.lower() for name in constants}
     given = s.columns or tuple(n for n in schema.field_names if n.lower() not in static)
     if s.by_name:
         given = tuple(columns)
     run.check_defaults(schema, (*given, *constants))
-    query = insert_query(s.query, columns, schema, given=given, constants=constants)
+    types = dict(zip(insert_names(columns), (one.dataType for one in frame.schema), strict=True))
+    query = insert_query(
+        s.query, columns, schema, given=given, constants=constants, types=ValueTypes(s.by_name, types)
+    )
     request = RowsRequest(insert_mode(s, schema), static_partition=_static_values(run, constants, schema))
     return run.write(s.name, query, request)
 
@@ -75,7 +83,8 @@ def update(run: RunningStatement, s: sql.Update) -> StatementResult:
     """UPDATE: by key the changed rows; without a key all rows, as an overwrite."""
     schema = run.schema(s.name)
     mode = WriteMode.UPSERT if schema.is_keyed else WriteMode.OVERWRITE_TABLE
-    return run.rewrite(s.name, update_query(s, schema, keep_others=not schema.is_keyed), mode)
+    types = _value_types(run, *update_values(s, schema))
+    return run.rewrite(s.name, update_query(s, schema, types, keep_others=not schema.is_keyed), mode)
 
 
 def merge(run: RunningStatement, s: sql.Merge) -> StatementResult:
@@ -90,7 +99,18 @@ def merge(run: RunningStatement, s: sql.Merge) -> StatementResult:
         )
     run.check_defaults(schema, ())
     source_columns = run.frame(f"select * from {s.source}").columns
-    return run.rewrite(s.name, merge_query(s, schema, source_columns), WriteMode.UPSERT)
+    types = _value_types(run, *merge_values(s, schema))
+    return run.rewrite(s.name, merge_query(s, schema, source_columns, types), WriteMode.UPSERT)
+
+
+def _value_types(run: RunningStatement, texts: Sequence[str], relation: str) -> ValueTypes:
+    """What Spark finds as the types of expressions; without any it is not asked."""
+    if not texts:
+        return ValueTypes(by_name=True)
+    frame = run.frame(f"select {', '.join(f'({text})' for text in texts)} from {relation}")
+    return ValueTypes(
+        by_name=True, types=dict(zip(texts, (one.dataType for one in frame.schema), strict=True))
+    )
 
 
 def truncate(run: RunningStatement, s: sql.Truncate) -> StatementResult:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.sql import types as st
 
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, ResolvedTable, SnapshotRef
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -55,7 +56,8 @@ class OneTable:
 
     def query(self, *_: object) -> Any:
         """A frame of which only the columns are looked at."""
-        return SimpleNamespace(columns=["id", "n"])
+        types = [SimpleNamespace(dataType=st.LongType()) for _ in "in"]
+        return SimpleNamespace(columns=["id", "n"], schema=types)
 
     def pinned_query(self, *_: object) -> Any:
         """What Spark analysed, and what its names meant."""
