@@ -1,8 +1,8 @@
 """Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
 
 Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
-INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). DOUBLE and DECIMAL
-           that become FLOAT or DOUBLE are the exception, they have no exact form.
+INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). DOUBLE that becomes
+           FLOAT is the exception: it has no exact form.
 INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is not asked of it.
 """
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import random
 from collections.abc import Callable
-from decimal import Decimal
+from decimal import Context, Decimal
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -55,6 +57,20 @@ MISFITS = {
         pa.array([0.5, 0.1]).cast(pa.float16()),
         "0.0999755859375",
     ),
+    "decimal of more digits than a double": (
+        "DOUBLE",
+        pa.array([Decimal("0.1"), Decimal("12345678901234567.8")]),
+        "12345678901234567.8",
+    ),
+    "decimal of more digits than a float": (
+        "FLOAT",
+        pa.array([Decimal("0.1"), Decimal(16777217)]),
+        "16777217",
+    ),
+    "integer of more digits than a double": ("DOUBLE", pa.array([2**53, 2**53 + 1]), str(2**53 + 1)),
+    "text beyond double": ("DOUBLE", pa.array(["inf", "1e400"]), "1e400"),
+    "nothing left in a decimal": ("DECIMAL(5, 2)", pa.array([0.0, 5e-324]), "5e-324"),
+    "no number in a decimal": ("DECIMAL(5, 2)", pa.array([0.0, float("nan")]), "no number"),
     "number to timestamp": ("TIMESTAMP(6)", pa.array([1700000000, 1]), "no unit of time"),
     "number to date": ("DATE", pa.array([1, 2], pa.int32()), "no unit of time"),
     "number to time": ("TIME(3)", pa.array([1, 2], pa.int32()), "no unit of time"),
@@ -114,6 +130,36 @@ def test_floats_become_the_decimal_that_is_written_like_them() -> None:
         floats = pa.array([float(text) for text in exact]).cast(kind)
         made = conform(pa.table({"id": range(6), "v": floats}), _schema(id="BIGINT", v="DECIMAL(5, 2)"))
         assert made.column("v").to_pylist() == [Decimal(text) for text in exact]
+
+
+@pytest.mark.parametrize("scale", [0, 3, 12, 18])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_floats_and_decimals_become_each_other_digit_by_digit(
+    kind: type[np.floating[Any]], scale: int
+) -> None:
+    """Random values against Python's own text of a float: the same digits, or the value is refused."""
+    rng = random.Random(scale)
+    column = "FLOAT" if kind is np.float32 else "DOUBLE"
+    for _ in range(400):
+        digits = 10 ** rng.randint(1, 19)
+        number = Decimal(rng.randint(-digits, digits)).scaleb(-rng.randint(0, scale))
+        near = kind(str(number))
+        written = Decimal(str(near))
+        decimals = pa.array([number], pa.decimal128(38, scale))
+        assert _stored(decimals, column) == (float(near) if written == number else None)
+        floats = pa.array([near], pa.from_numpy_dtype(kind))
+        is_kept = written == written.quantize(Decimal(1).scaleb(-scale), context=Context(prec=60))
+        assert _stored(floats, f"DECIMAL(38, {scale})") == (written if is_kept else None)
+
+
+def _stored(column: pa.Array, text: str) -> object:
+    """The one value as it is stored, None when it is refused."""
+    try:
+        return (
+            conform(pa.table({"id": [1], "v": column}), _schema(id="BIGINT", v=text)).column("v")[0].as_py()
+        )
+    except FixData:
+        return None
 
 
 @pytest.mark.parametrize("text", ["DECIMAL(20, 0)", "DECIMAL(38, 0)", "DECIMAL(38, 18)", "DECIMAL(38, 25)"])
