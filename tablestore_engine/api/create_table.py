@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming_rows import from_arrow, to_arrow
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
+_MICROS = 6  # digits of a second
 IfExists = Literal["fail", "keep", "replace"]
 
 
@@ -28,15 +31,28 @@ def warn_of_spec() -> None:
     )
 
 
-def rows_of_schema(schema: object) -> pa.Table:
-    """No rows, with the columns of a schema or of rows. Raises what reading the rows and writing them later raises."""
-    if isinstance(schema, pa.Schema):
-        return schema.empty_table()
-    if hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__"):
-        return pa.schema(schema).empty_table()
+def rows_of_schema(name: str, schema: object) -> pa.Table:
+    """No rows, with the columns of a schema or of rows. Raises what reading the rows and writing them later raises.
+
+    Raises FixRequest TS1580 for a schema with nanoseconds, and for rows whose nanoseconds would be lost.
+    """
+    if isinstance(schema, pa.Schema) or (
+        hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__")
+    ):
+        asked = pa.schema(schema)
+        _check_times(name, {one.name: type_from_arrow(one.type, may_be_void=True) for one in asked})
+        return asked.empty_table()
     rows = to_arrow(schema)
-    from_arrow(rows)
+    _check_times(name, {one.name: one.type for one in from_arrow(rows).fields})
     return rows.slice(0, 0)
+
+
+def _check_times(name: str, columns: Mapping[str, DataType]) -> None:
+    for column, type_ in columns.items():
+        if any(one.root in TIMESTAMP_ROOTS and (one.precision or 0) > _MICROS for one in type_.walk()):
+            why = f"column {column!r} has timestamps in nanoseconds; a table keeps microseconds"
+            fix = "cast it to pa.timestamp('us'), or keep nanoseconds in a BIGINT"
+            raise _refused(name, why, fix)
 
 
 def table_spec(
@@ -73,8 +89,7 @@ def create_table(
         raise _refused(identifier, "the schema has no columns", "name the columns")
     store = None if if_exists == "fail" else warehouse.stores.find(identifier)
     if store is None:
-        warehouse.catalog.create_database(identifier.database)
-        warehouse.writer.create_empty(identifier, from_arrow(rows), spec)
+        warehouse.writer.create_empty(identifier, from_arrow(rows), spec, makes_database=True)
     elif if_exists == "keep":
         _check_same(identifier, store.schema, rows, spec)
     else:
@@ -98,5 +113,5 @@ def _check_same(identifier: Identifier, found: TableSchema, rows: pa.Table, spec
         raise _refused(identifier, why, "use it as it is, or pass if_exists='replace'")
 
 
-def _refused(identifier: Identifier, why: str, fix: str) -> FixRequest:
-    return FixRequest("TS1580", f"table {identifier} is not created", why=why, fix=fix)
+def _refused(name: Identifier | str, why: str, fix: str) -> FixRequest:
+    return FixRequest("TS1580", f"table {name} is not created", why=why, fix=fix)

@@ -97,6 +97,7 @@ class EngineNames:
         spec          deprecated: the arguments above say the same
 
         Raises FixRequest TS1406, TS1415 when the name is taken, TS1580 for `keep` and a table that differs.
+        TS1580 also refuses timestamps in nanoseconds: a table keeps microseconds.
 
         >>> schema = pa.schema({"id": pa.int64(), "name": pa.string(), "day": pa.date32()})
         >>> engine.create_table("demo.users", schema, primary_key="id", options={"bucket": 2})
@@ -104,7 +105,7 @@ class EngineNames:
         """
         if spec is not None:
             warn_of_spec()
-        rows = rows_of_schema(schema)
+        rows = rows_of_schema(name, schema)
         asked = spec or table_spec(rows, primary_key=primary_key, partition_by=partition_by, options=options)
         create_table(self._warehouse, Identifier.parse(name), rows, asked, if_exists)
         return self.table(name)

@@ -22,13 +22,17 @@ READABLE_FORMATS = ("parquet",)
 
 @dataclass(frozen=True)
 class Capability:
-    """One feature; `detect` gives the evidence in a schema, e.g. ``row-tracking.enabled=true``."""
+    """One feature; `detect` gives the evidence in a schema, e.g. ``row-tracking.enabled=true``.
+
+    `fix`: what a writer may do instead; empty: another engine, or another table.
+    """
 
     feature: str
     detect: Detect
     why: str
     read: bool = False
     write: bool = False
+    fix: str = ""
 
 
 def option_in(
@@ -133,6 +137,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "timestamp finer than microseconds", _fine_timestamp,
         "Paimon up to 1.4 reads it as INT96 only, which the Parquet writer cannot mix", read=True,
+        fix="cast it to microseconds, or keep nanoseconds in a BIGINT",
     ),
     Capability("postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET), "rows have no bucket yet"),
     Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
@@ -260,7 +265,10 @@ def check_writable(schema: TableSchema, *, table: str = "") -> None:
             "TS1127",
             f"table {table} cannot be written: {_features(refusals)}".replace("  ", " "),
             why=_reasons(refusals),
-            fix="write it with an engine that knows this feature, or create a plain table",
+            fix=next(
+                (one.fix for one, _evidence in refusals if one.fix),
+                "write it with an engine that knows this feature, or create a plain table",
+            ),
         )
     check_readable(schema, table=table)
 

@@ -30,6 +30,7 @@ from tablestore_engine.errors import (
     TablestoreError,
     Unsupported,
 )
+from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -146,10 +147,7 @@ class TableWriter:
     ) -> CommitReport | None:
         """The table and its first snapshot."""
         try:
-            prepared = self.logs.prepare(identifier, plan.schema)
-            if not self.catalog.has_database(identifier.database):
-                self.catalog.create_database(identifier.database)
-            schema = self.catalog.create_table(identifier, prepared)
+            schema = self._create_table(identifier, plan.schema, makes_database=True)
         except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the log
             if is_last or self.catalog.find_schema(identifier) is None:
                 raise
@@ -208,15 +206,27 @@ class TableWriter:
             limit.check(table, schema)
         return store.write(replace(request, rows=table, kinds=kinds), seen)
 
-    def create_empty(self, identifier: Identifier, incoming: Incoming, spec: TableSpec) -> None:
-        """Schema only; its log is prepared first. Raises FixRequest TS1415 when the name is taken."""
+    def create_empty(
+        self, identifier: Identifier, incoming: Incoming, spec: TableSpec, *, makes_database: bool = False
+    ) -> None:
+        """Schema only; its log is prepared first. Raises FixRequest TS1415, Unsupported TS1127."""
         same = WriteSpec(spec, on_schema_change=OnSchemaChange.IGNORE)
         plan = self.target(identifier, incoming, same, self.stores.find_seen(identifier))
         if not plan.is_new:
             raise FixRequest(
                 "TS1415", f"{identifier} exists already", why="a table has that name", fix="drop it first"
             )
-        self.catalog.create_table(identifier, self.logs.prepare(identifier, plan.schema))
+        self._create_table(identifier, plan.schema, makes_database=makes_database)
+
+    def _create_table(
+        self, identifier: Identifier, schema: TableSchema, *, makes_database: bool
+    ) -> TableSchema:
+        """A schema that is refused leaves no topic and no database behind."""
+        check_writable(schema, table=str(identifier))
+        prepared = self.logs.prepare(identifier, schema)
+        if makes_database and not self.catalog.has_database(identifier.database):
+            self.catalog.create_database(identifier.database)
+        return self.catalog.create_table(identifier, prepared)
 
     def target(
         self, identifier: Identifier, incoming: Incoming, spec: WriteSpec, seen: TableContext | None

@@ -207,6 +207,59 @@ def test_create_table_existing_name_is_refused_kept_or_replaced(engine: Engine, 
     assert replaced.scan(snapshot=1).to_arrow().num_rows == 2
 
 
+_NANOS = pa.timestamp("ns")
+_REFUSED: dict[str, tuple[object, dict[str, object], str]] = {
+    "a schema with nanoseconds": (pa.schema({"at": _NANOS}), {}, "TS1580"),
+    "a schema with zoned nanoseconds": (pa.schema({"at": pa.timestamp("ns", "UTC")}), {}, "TS1580"),
+    "a schema with nanoseconds in a struct": (
+        pa.schema({"s": pa.list_(pa.struct({"at": _NANOS}))}),
+        {},
+        "TS1580",
+    ),
+    "rows with nanoseconds": (pa.table({"at": pa.array([1001], _NANOS)}), {}, "TS1580"),
+    "pandas rows with nanoseconds": (pd.DataFrame({"at": [pd.Timestamp(1001)]}), {}, "TS1580"),
+    "a key that is no column": (SCHEMA, {"primary_key": "x"}, "TS1110"),
+    "an unknown option": (SCHEMA, {"options": {"buckt": 1}}, "TS1006"),
+    "two columns of one name": (pa.schema([("a", pa.int8()), ("A", pa.int8())]), {}, "TS1024"),
+    "an unknown merge engine": (
+        SCHEMA,
+        {"primary_key": "id", "options": {"merge-engine": "aggregation"}},
+        "TS1127",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _REFUSED)
+def test_create_table_refused_leaves_nothing(tmp_path: Path, name: str) -> None:
+    """No table, and no database of the name: the warehouse is as it was."""
+    schema, arguments, code = _REFUSED[name]
+    engine = Engine(str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(TablestoreError) as caught:
+        engine.create_table("new.t", schema, **arguments)  # type: ignore[arg-type]
+    assert caught.value.code == code
+    assert sorted(tmp_path.rglob("*")) == before
+    if "nanoseconds" in name:
+        assert "BIGINT" in caught.value.fix
+
+
+def test_write_refused_schema_leaves_no_database(tmp_path: Path) -> None:
+    """The first write of a table with nanoseconds says what to do, and the warehouse is as it was."""
+    engine = Engine(str(tmp_path))
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(TablestoreError, match="cast it to microseconds"):
+        engine.write("new.t", pa.table({"at": pa.array([1001], _NANOS)}), WriteSpec())
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_create_table_of_rows_with_whole_microseconds_takes_them(engine: Engine) -> None:
+    """pandas has nanoseconds as its type for times of any unit."""
+    rows = pa.table({"at": pa.array([1000], _NANOS)})
+    table = engine.create_table("demo.t", rows)
+    table.append(rows)
+    assert table.scan().to_arrow().column("at").cast(pa.int64()).to_pylist() == [1]
+
+
 @pytest.mark.parametrize("schema", [[], pa.schema([]), pa.table({})])
 def test_create_table_without_columns_is_refused(engine: Engine, schema: object) -> None:
     """TS1580, and no table is there."""

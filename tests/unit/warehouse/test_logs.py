@@ -10,7 +10,7 @@ import pytest
 
 from tablestore_engine.api import OnSchemaChange, SparkSettings, Table, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError
+from tablestore_engine.errors import FixData, FixRequest, PublishPending, RetryError, Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.type_text import parse_type
@@ -63,6 +63,19 @@ def test_a_commit_is_in_the_log_when_it_returns(tmp_path: Path) -> None:
     assert table(warehouse).facts().log == "orders"
     assert table(warehouse).publish().log == LogPosition("memory", "orders", {})
     assert [number for number, _ in system.logs["orders"].sent] == [1, 2]
+
+
+def test_new_table_that_cannot_be_written_makes_no_log(tmp_path: Path) -> None:
+    """A schema that is refused by name leaves no topic behind, by CREATE and by a first write."""
+    warehouse, system = open_both(tmp_path)
+    spec = replace(LOGGED, options={**LOGGED.options, "merge-engine": "aggregation"})
+    rows = from_arrow(pa.table({"id": [1]}))
+    warehouse.catalog.create_database(NAME.database)
+    with pytest.raises(Unsupported, match="merge-engine=aggregation"):
+        warehouse.writer.create_empty(NAME, rows, spec)
+    with pytest.raises(Unsupported, match="merge-engine=aggregation"):
+        warehouse.write_incoming(NAME, rows, WriteSpec(table=spec))
+    assert system.logs == {}
 
 
 def test_a_table_that_is_dropped_behind_a_commit_owes_nothing(tmp_path: Path) -> None:
