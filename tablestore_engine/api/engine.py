@@ -201,7 +201,7 @@ class Engine(EngineNames):
 
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
-        names = [Identifier.parse(name) for name in streams]
+        names = [self._identifier(name) for name in streams]
         with self._warehouse.running(needs_spark=True):
             frame, _ = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
@@ -241,7 +241,7 @@ class Engine(EngineNames):
 
     def columns(self, name: str) -> tuple[ColumnInfo, ...]:
         """Columns of a table (no Spark) or of a view (analysed by Spark)."""
-        identifier = Identifier.parse(name)
+        identifier = self._identifier(name)
         seen = self._warehouse.stores.find_seen(identifier)
         if seen is not None:
             return tuple(
@@ -266,7 +266,7 @@ class Engine(EngineNames):
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
-        return write_rows(self._warehouse, Identifier.parse(name), rows, spec, to_overrides(versions))
+        return write_rows(self._warehouse, self._identifier(name), rows, spec, to_overrides(versions))
 
     def ingest(
         self,
@@ -293,7 +293,7 @@ class Engine(EngineNames):
         """All rows deleted, in one snapshot."""
         empty = self.table(name).schema.arrow_schema().empty_table()
         return write_rows(
-            self._warehouse, Identifier.parse(name), empty, WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
+            self._warehouse, self._identifier(name), empty, WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
         )
 
     # staging and log -----------------------------------------------------------------------------
@@ -302,7 +302,7 @@ class Engine(EngineNames):
         """Staged snapshots of a table (`db.table`), or of all tables of a database (`db`). Raises NotFound TS1414."""
         warehouse = self._warehouse
         if "." in name:
-            names = [Identifier.parse(name)]
+            names = [self._identifier(name)]
         else:
             catalog = warehouse.catalog
             found = {*catalog.list_tables(name), *catalog.list_replacements(name)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from tablestore_engine.api.create_table import (
     IfExists,
@@ -13,7 +14,7 @@ from tablestore_engine.api.create_table import (
 )
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.near_names import find_full_names
+from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -24,6 +25,10 @@ class EngineNames:
     """Each call lists the warehouse again; none starts a JVM."""
 
     _warehouse: Warehouse
+
+    def _identifier(self, name: str) -> Identifier:
+        """Of what has to exist. Raises FixRequest TS1401, TS1402 with the names that end like it."""
+        return Identifier.parse(name, partial(full_name_hint, self._warehouse.catalog))
 
     def databases(self) -> tuple[str, ...]:
         """Names, sorted."""
@@ -49,11 +54,11 @@ class EngineNames:
 
     def find_relation(self, name: str) -> RelationInfo | None:
         """A table or view by its name."""
-        return self._warehouse.relations.find(Identifier.parse(name))
+        return self._warehouse.relations.find(self._identifier(name))
 
     def relation(self, name: str) -> RelationInfo:
         """A table or view that exists. Raises NotFound TS1414, with the nearest name."""
-        return self._warehouse.relations.get(Identifier.parse(name))
+        return self._warehouse.relations.get(self._identifier(name))
 
     def find_full_names(self, word: str) -> tuple[str, ...]:
         """`db.name` of tables and views called `word`, else of those with the nearest name; for texts of errors."""
@@ -61,7 +66,7 @@ class EngineNames:
 
     def find_table(self, name: str) -> Table | None:
         """A handle, None when there is no such table."""
-        identifier = Identifier.parse(name)
+        identifier = self._identifier(name)
         store = self._warehouse.stores.find(identifier)
         return None if store is None else Table(self._warehouse, identifier, store)
 
@@ -71,7 +76,7 @@ class EngineNames:
         >>> engine.table("demo.orders")
         Table('demo.orders')
         """
-        identifier = Identifier.parse(name)
+        identifier = self._identifier(name)
         return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
 
     def create_table(
@@ -117,18 +122,18 @@ class EngineNames:
         >>> engine.find_table("demo.orders") is None
         True
         """
-        self._warehouse.relations.drop_table(Identifier.parse(name))
+        self._warehouse.relations.drop_table(self._identifier(name))
 
     def clone(self, name: str, new: str) -> None:
         """The newest snapshot of a table as a table of its own, whose files are shared; `new` is replaced.
 
         A clone has no log. Raises NotFound TS1414, FixRequest TS1080, Unsupported TS1380.
         """
-        self._warehouse.relations.clone_table(Identifier.parse(name), Identifier.parse(new))
+        self._warehouse.relations.clone_table(self._identifier(name), Identifier.parse(new))
 
     def rename(self, old: str, new: str) -> None:
         """A table or view under a new name."""
-        self._warehouse.relations.rename(Identifier.parse(old), Identifier.parse(new))
+        self._warehouse.relations.rename(self._identifier(old), Identifier.parse(new))
 
     def create_view(
         self,
@@ -140,15 +145,15 @@ class EngineNames:
     ) -> None:
         """Create or replace a view."""
         definition = ViewDefinition(sql, comment, dict(column_comments or {}))
-        self._warehouse.relations.put_view(Identifier.parse(name), definition)
+        self._warehouse.relations.put_view(self._identifier(name), definition)
 
     def find_view(self, name: str) -> ViewDefinition | None:
         """Stored text and comments of a view."""
-        return self._warehouse.catalog.views.find(Identifier.parse(name))
+        return self._warehouse.catalog.views.find(self._identifier(name))
 
     def drop_view(self, name: str) -> None:
         """A missing one is fine."""
-        self._warehouse.relations.drop_view(Identifier.parse(name))
+        self._warehouse.relations.drop_view(self._identifier(name))
 
     def functions(self, database: str) -> tuple[str, ...]:
         """Names of the SQL functions of a database, sorted."""
@@ -160,4 +165,4 @@ class EngineNames:
 
     def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""
-        self._warehouse.relations.set_comments(Identifier.parse(name), comment, columns)
+        self._warehouse.relations.set_comments(self._identifier(name), comment, columns)

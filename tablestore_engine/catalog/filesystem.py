@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.functions import FunctionStore
 from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system
+from tablestore_engine.catalog.near_names import missing_table
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
@@ -339,7 +340,7 @@ class FilesystemCatalog:
         """Put under the new name, then drop the old one. Raises TS1406, TS1407."""
         view = self.views.find(old)
         if view is None:
-            raise self._missing(old)
+            raise missing_table(self, old)
         if self.views.find(new) is not None:
             raise self._taken(new, "a view")
         self.put_view(new, view)
@@ -380,16 +381,7 @@ class FilesystemCatalog:
 
     def _check_table(self, identifier: Identifier) -> None:
         if not self.has_table(identifier):
-            raise self._missing(identifier)
-
-    def _missing(self, identifier: Identifier) -> NotFound:
-        known = ", ".join(self.list_tables(identifier.database)[:10]) or "none"
-        return NotFound(
-            "TS1407",
-            f"table {identifier} does not exist",
-            why=f"tables of {identifier.database} in {self.warehouse}: {known}",
-            fix="correct the name, or build the model first",
-        )
+            raise missing_table(self, identifier)
 
     def _taken(self, identifier: Identifier, kind: str) -> FixRequest:
         return FixRequest(

@@ -7,6 +7,7 @@ INVARIANT  a name is letters, digits and underscores: it can never leave the war
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
@@ -51,15 +52,15 @@ class Identifier:
         check_name("table", self.name)
 
     @classmethod
-    def parse(cls, text: str) -> Identifier:
-        """`db.table`, quoted with backticks or not. Raises FixRequest TS1401, TS1402."""
+    def parse(cls, text: str, near: Callable[[str], str] = lambda _: "") -> Identifier:
+        """`db.table`, quoted with backticks or not; `near`: a hint for others. Raises FixRequest TS1401, TS1402."""
         parts = [part.strip().strip("`") for part in text.split(".")]
         if len(parts) != 2:
             raise FixRequest(
                 "TS1402",
                 f"{text!r} is not the name of a table",
                 why="expected database.table",
-                fix="write both parts, as in demo.orders",
+                fix=f"write both parts, as in demo.orders{near(text)}",
             )
         return cls(parts[0], parts[1])
 

@@ -8,19 +8,53 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import suppress
 from difflib import get_close_matches
+from typing import Protocol
 
-from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.views import ViewStore
 from tablestore_engine.errors import NotFound, TablestoreError
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import database_location
 
 _CANDIDATES = 3
 TABLES, VIEWS = "table", "view"
 RELATIONS = (TABLES, VIEWS)
+_SHOWN = 10
+
+
+class KnownNames(Protocol):
+    """What a catalog knows of its names."""
+
+    @property
+    def warehouse(self) -> str:
+        """Its address."""
+        ...
+
+    @property
+    def fileio(self) -> FileIO:
+        """Its files."""
+        ...
+
+    @property
+    def views(self) -> ViewStore:
+        """Its views."""
+        ...
+
+    def list_databases(self) -> tuple[str, ...]:
+        """Sorted."""
+        ...
+
+    def list_tables(self, database: str) -> tuple[str, ...]:
+        """Sorted; empty when the database is missing."""
+        ...
+
+    def is_table(self, identifier: Identifier) -> bool:
+        """Whether a table has the name."""
+        ...
 
 
 def find_near_name(
-    catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str] = RELATIONS
+    catalog: KnownNames, missing: Identifier, kinds: Iterable[str] = RELATIONS
 ) -> Identifier | None:
     """Of the same database; of the nearest database if that one does not exist.
 
@@ -39,7 +73,7 @@ def find_near_name(
     return None
 
 
-def find_full_names(catalog: FilesystemCatalog, word: str) -> tuple[Identifier, ...]:
+def find_full_names(catalog: KnownNames, word: str) -> tuple[Identifier, ...]:
     """Tables and views called `word` in any database; where there is none, those of the nearest name."""
     found: dict[str, list[Identifier]] = {}
     with suppress(TablestoreError):
@@ -54,13 +88,30 @@ def find_full_names(catalog: FilesystemCatalog, word: str) -> tuple[Identifier, 
     return ()
 
 
-def near_hint(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str] = RELATIONS) -> str:
+def near_hint(catalog: KnownNames, missing: Identifier, kinds: Iterable[str] = RELATIONS) -> str:
     """`; did you mean demo.orders?`, or nothing."""
     near = find_near_name(catalog, missing, kinds)
     return "" if near is None else f"; did you mean {near}?"
 
 
-def no_such_name(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterable[str]) -> NotFound:
+def full_name_hint(catalog: KnownNames, text: str) -> str:
+    """Of a text that is no `database.table`: `; did you mean demo.orders?` for its last word, or nothing."""
+    found = find_full_names(catalog, text.rpartition(".")[2].strip(" `"))
+    return f"; did you mean {' or '.join(map(str, found))}?" if found else ""
+
+
+def missing_table(catalog: KnownNames, missing: Identifier) -> NotFound:
+    """TS1407: of a table that is changed, with the tables beside it."""
+    known = ", ".join(catalog.list_tables(missing.database)[:_SHOWN]) or "none"
+    return NotFound(
+        "TS1407",
+        f"table {missing} does not exist",
+        why=f"tables of {missing.database} in {catalog.warehouse}: {known}",
+        fix=f"correct the name, or build the model first{near_hint(catalog, missing, (TABLES,))}",
+    )
+
+
+def no_such_name(catalog: KnownNames, missing: Identifier, kinds: Iterable[str]) -> NotFound:
     """TS1414. `kinds`: what the caller takes; a view where only tables are taken is named as such."""
     what, is_view = " or ".join(kinds), False
     if VIEWS not in kinds:
@@ -81,7 +132,7 @@ def no_such_name(catalog: FilesystemCatalog, missing: Identifier, kinds: Iterabl
     )
 
 
-def _list_folders(catalog: FilesystemCatalog, database: str) -> set[str]:
+def _list_folders(catalog: KnownNames, database: str) -> set[str]:
     """Also those that are no tables: only the nearest ones are looked into."""
     found = catalog.fileio.list(database_location(catalog.warehouse, database))
     return {status.name for status in found if status.is_dir}

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from tablestore_engine.catalog.near_names import TABLES
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.data_type import DataField
@@ -67,7 +68,7 @@ class RunningStatement:
                 "TS1522",
                 f"{database}.{table} is no table",
                 why="rows and columns of tables can be changed; this name is missing or a view",
-                fix="check the spelling and the schema",
+                fix=f"check the spelling and the schema{self.actions.near_hint(database, table, (TABLES,))}",
             )
         return schema
 

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import types as st
 
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES, ResolvedTable, SnapshotRef
+from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.write.write_request import WriteMode
@@ -98,3 +99,19 @@ def test_inserted_rows_are_right_on_any_state() -> None:
     schema = new_schema(pa.schema([("id", pa.int64()), ("n", pa.int64())]))
     asked = requested(schema, row_statements.insert, sql.Insert(NAME, "select 1, 2"))
     assert asked == RowsRequest(WriteMode.APPEND)
+
+
+def test_statement_on_a_missing_table_names_the_nearest() -> None:
+    """TS1522 asks for tables only: rows of a view cannot be changed."""
+    asked: list[object] = []
+
+    def near_hint(*names: object) -> str:
+        asked.append(names)
+        return "; did you mean d.t?"
+
+    actions: Any = SimpleNamespace(find_schema=lambda *_: None, near_hint=near_hint)
+    run = RunningStatement(actions, actions, NO_OVERRIDES, None)
+    with pytest.raises(NotFound, match="TS1522") as caught:
+        run.schema(sql.TableName("d", "tt"))
+    assert caught.value.fix.endswith("; did you mean d.t?")
+    assert asked == [("d", "tt", ("table",))]
