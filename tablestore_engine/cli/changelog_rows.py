@@ -6,24 +6,25 @@ INVARIANT  a person gets the newest page, a program (--json) all rows; output th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
+from tablestore_engine.api import Table
 from tablestore_engine.cli.output import print_json, print_table, say
 from tablestore_engine.cli.page import NewestRows, add_page, page_rows
-from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
+from tablestore_engine.cli.warehouse_choice import add_place, open_engine, published_name, state_name
+from tablestore_engine.warehouse.compared_states import SnapshotName
 
 Run = Callable[[argparse.Namespace], int]
 
 
 def _register_changelog(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
-    parser.add_argument(
-        "--since", type=int, default=0, metavar="N", help="changes after snapshot N (default 0: all)"
-    )
-    text = "up to and with snapshot M, or @staged[:NAME] (default: the newest)"
-    parser.add_argument("--until", type=snapshot_name, metavar="M", help=text)
+    text = "changes after snapshot or tag N (default 0: all)"
+    parser.add_argument("--since", type=published_name, default=0, metavar="N", help=text)
+    text = "up to and with snapshot or tag M, or @staged[:NAME] (default: the newest)"
+    parser.add_argument("--until", type=state_name, metavar="M", help=text)
     add_page(parser)
     return _changelog
 
@@ -32,12 +33,7 @@ def _changelog(arguments: argparse.Namespace) -> int:
     newest = NewestRows(page_rows(arguments))
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
-        is_staged = isinstance(arguments.until, str)
-        batches = (
-            table.compare(arguments.since, arguments.until).read()
-            if is_staged
-            else table.change_batches(arguments.since, arguments.until)
-        )
+        batches = _batches(table, arguments.since, arguments.until)
         for batch in batches:
             newest.add(batch)
         kept = list(newest.take())
@@ -50,6 +46,15 @@ def _changelog(arguments: argparse.Namespace) -> int:
     if newest.note is not None:
         say(newest.note)
     return 0
+
+
+def _batches(table: Table, since: SnapshotName, until: SnapshotName | None) -> Iterator[pa.RecordBatch]:
+    if isinstance(since, int) and not isinstance(until, str):
+        return table.change_batches(since, until)
+    states = table.compare(since, until)
+    if states.is_kept:
+        say(f"net changes of {states.title()}: the snapshot of a tag has expired, so the rows are compared")
+    return states.read_changelog()
 
 
 def _kinds_first(changes: pa.Table) -> pa.Table:

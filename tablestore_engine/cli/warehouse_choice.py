@@ -179,6 +179,13 @@ def state_name(text: str) -> SnapshotName:
     return snapshot_name(text) if text.isdecimal() or text.startswith("@") else text
 
 
+def published_name(text: str) -> SnapshotName:
+    """An id or a tag: the type of an argument."""
+    if text.startswith("@"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a snapshot id nor a tag")
+    return state_name(text)
+
+
 def parse_count(text: str) -> int:
     """0 or more: the type of an argument."""
     if text.isascii() and text.isdecimal():

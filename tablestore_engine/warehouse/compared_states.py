@@ -20,7 +20,7 @@ from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.net_changes import ChangeCounts, NetChange, count_net_changes, pick_samples
 from tablestore_engine.warehouse.net_ends import NetEnds
-from tablestore_engine.warehouse.snapshot_diff import read_change_batches
+from tablestore_engine.warehouse.snapshot_diff import check_forward, read_change_batches
 from tablestore_engine.warehouse.state_difference import OneState, StateDifference, tells_both_rows
 
 STAGED = "@staged"
@@ -73,7 +73,8 @@ class ComparedStates:
     """The changes in (low, high], of which those after `base` are in the branch `stage`; without it all are published.
 
     `first` and `second` are the ids as they were asked for: second may be the earlier state. `tags`: the names of both,
-    "" without one. `files`: the two states whose rows are compared; None: changelogs have the changes.
+    "" without one. `files`: the two states whose rows are compared; None: changelogs have the changes. `is_kept`: the
+    snapshot of a tag is no longer in the line of snapshots, so no changelog begins or ends there.
     """
 
     store: TableStore
@@ -84,6 +85,7 @@ class ComparedStates:
     stage: StagedSnapshot | None = None
     tags: tuple[str, str] = ("", "")
     files: StateDifference | None = None
+    is_kept: bool = False
 
     @property
     def is_swapped(self) -> bool:
@@ -127,6 +129,16 @@ class ComparedStates:
                 yield batch if shape is None else _in_shape(batch, shape)
             own = iter(held)
         yield from own
+
+    def read_changelog(self) -> Iterator[pa.RecordBatch]:
+        """Each change as changelogs have it, also where they lack the rows before; net changes when `is_kept`.
+
+        Raises FixRequest TS1016 for the way back, and as read_change_batches.
+        """
+        if self.stage is None and not self.is_kept:
+            return read_change_batches(self.store, self.first, self.second)
+        check_forward(self.first, self.second)
+        return self.read()
 
     def count(self) -> ChangeCounts:
         """Keys inserted, updated and deleted on the way from the first state to the second."""
@@ -194,11 +206,13 @@ def _find_end(store: TableStore, name: SnapshotName) -> _End:
 
 def _published(store: TableStore, first: _End, second: _End) -> ComparedStates:
     low, high = sorted((first, second), key=lambda one: one.id)
-    files = None
-    if first.kept is not None or second.kept is not None or not tells_both_rows(store.schema):
+    files, is_kept = None, first.kept is not None or second.kept is not None
+    if is_kept or not tells_both_rows(store.schema):
         files = StateDifference(low.state(store), high.state(store))
     tags = (first.tag, second.tag)
-    return ComparedStates(store, first.id, second.id, low.id, high.id, tags=tags, files=files)
+    return ComparedStates(
+        store, first.id, second.id, low.id, high.id, tags=tags, files=files, is_kept=is_kept
+    )
 
 
 def _staged(store: TableStore, staged: StagedSnapshot, other: _End, *, is_back: bool) -> ComparedStates:
@@ -210,7 +224,9 @@ def _staged(store: TableStore, staged: StagedSnapshot, other: _End, *, is_back: 
     if other.kept is not None or not tells_both_rows(found.seen.schema):
         start = other if other.id == low else _End(low)
         after = OneState(found.seen, staged.snapshot)
-        found = replace(found, files=StateDifference(start.state(store), after))
+        found = replace(
+            found, files=StateDifference(start.state(store), after), is_kept=other.kept is not None
+        )
     return replace(found, first=high, second=low) if is_back else found
 
 

@@ -28,13 +28,7 @@ def read_change_batches(
     Raises FixRequest TS1016, TS1362, NotFound TS1302 (until), TS1333 (since), TS1337 (while they are read).
     """
     last = until if until is not None else store.snapshots.find_latest_id() or since
-    if last < since:
-        raise FixRequest(
-            "TS1016",
-            "changes are read forward",
-            why=f"from snapshot {since} to {last}",
-            fix="swap the two snapshots",
-        )
+    check_forward(since, last)
     check_change_columns(store.schema, columns)
     if last == since:
         return iter(())
@@ -42,3 +36,14 @@ def read_change_batches(
     start = StartupRequest(StartupMode.FROM_SNAPSHOT, snapshot_id=since + 1)
     request = StreamRequest(start=start, until=last, columns=columns, read_mode=ReadMode.FILE)
     return open_stream(store.context, request)
+
+
+def check_forward(since: int, until: int) -> None:
+    """Raises FixRequest TS1016."""
+    if until < since:
+        raise FixRequest(
+            "TS1016",
+            "changes are read forward",
+            why=f"from snapshot {since} to {until}",
+            fix="swap the two snapshots",
+        )

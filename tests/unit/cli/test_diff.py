@@ -1,4 +1,4 @@
-"""`tablestore diff`: net changes, and tags on either side."""
+"""`tablestore diff`: net changes, and tags on either side; tags in `tablestore changelog`."""
 
 from __future__ import annotations
 
@@ -96,6 +96,62 @@ def test_negative_samples_are_refused(run: Run, capsys: pytest.CaptureFixture[st
         run("diff", "demo.orders", "1", "--samples", "-1")
     assert "0 or more" in capsys.readouterr().err
     assert run("diff", "demo.orders", "1", "--samples", "0").out.count("\n") == 1
+
+
+def test_changelog_of_tags(run: Run, engine: Engine) -> None:
+    """A tag is the snapshot that it names: the same rows as for the ids, on either side and on both."""
+    table = engine.table("demo.orders")
+    for number in (1, 2, 3):
+        table.tag(f"t{number}", number)
+    for since, until in (("t1", "3"), ("1", "t3"), ("t1", "t3"), ("0", "t2"), ("t2", None), ("t2", "t2")):
+        words = [("--since", since), ("--until", until)]
+        by_tag = run("changelog", "demo.orders", "--json", *(w for pair in words if pair[1] for w in pair))
+        ids = [(word, end and end.removeprefix("t")) for word, end in words]
+        by_id = run("changelog", "demo.orders", "--json", *(w for pair in ids if pair[1] for w in pair))
+        assert (by_tag.json, by_tag.err) == (by_id.json, "")
+    unknown = run("changelog", "demo.orders", "--until", "t9")
+    assert (unknown.status, "TS1321" in unknown.err) == (1, True)
+    back = run("changelog", "demo.orders", "--since", "t3", "--until", "t1")
+    assert (back.status, "TS1016" in back.err) == (1, True)
+
+
+def test_changelog_of_tags_without_stored_changelog_is_that_of_ids(run: Run, engine: Engine) -> None:
+    """`diff` compares the rows of `changelog-producer: none`; `changelog` prints what is stored, also of tags."""
+    for amount in (1.0, 2.0):
+        engine.write("demo.bare", orders((1, "ann", amount)), WriteSpec(table=NONE))
+    engine.table("demo.bare").tag("t1", 1)
+    by_id = run("changelog", "demo.bare", "--since", "1", "--json").json
+    assert run("changelog", "demo.bare", "--since", "t1", "--json").json == by_id
+    assert [one["_row_kind"] for one in by_id] == ["+I"]
+
+
+def test_changelog_of_a_tag_whose_snapshot_expired_prints_net_changes(run: Run, engine: Engine) -> None:
+    """The rows of both states are compared, and stderr says so; backwards is refused as for ids."""
+    spec = WriteSpec(table=TableSpec(("order_id",), options={"tablestore.expire-grace": "0 ms"}))
+    for amount in (1.0, 2.0, 3.0):
+        engine.write("demo.now", orders((1, "ann", amount), (2, "bob", 2.5)), spec)
+    table = engine.table("demo.now")
+    table.tag("t1", 1)
+    engine.write("demo.now", orders((2, "bob", 9.0)), replace(spec, stage="try"))
+    table.expire(keep=1, older_than_ms=0)
+    assert run("changelog", "demo.now", "--since", "1").status == 1
+    done = run("changelog", "demo.now", "--since", "t1", "--json")
+    assert [(one["_row_kind"], one["amount"]) for one in done.json] == [("-D", 1.0), ("+I", 3.0)]
+    assert done.err.startswith("net changes of snapshot 1 (tag t1) to 3")
+    staged = run("changelog", "demo.now", "--since", "t1", "--until", "@staged", "--json")
+    assert sorted((one["_row_kind"], one["amount"]) for one in staged.json) == [
+        ("+I", 3.0), ("+I", 9.0), ("-D", 1.0), ("-D", 2.5)
+    ]  # fmt: skip
+    assert staged.err.startswith("net changes of snapshot 1 (tag t1) to 4 (@staged)")
+    back = run("changelog", "demo.now", "--since", "3", "--until", "t1")
+    assert (back.status, "TS1016" in back.err) == (1, True)
+
+
+def test_changelog_since_a_staged_snapshot_is_refused(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    """No published snapshot follows it."""
+    with pytest.raises(SystemExit):
+        run("changelog", "demo.orders", "--since", "@staged")
+    assert "neither a snapshot id nor a tag" in capsys.readouterr().err
 
 
 def _sorted(record: dict[str, Any]) -> dict[str, Any]:
