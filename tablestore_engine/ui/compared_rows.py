@@ -5,6 +5,8 @@ INVARIANT  a difference of more changed rows than CHANGED_ROWS_MAX is refused be
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
+
 from tablestore_engine.api import Engine, Table
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.json_plain import cell_text
@@ -17,9 +19,9 @@ _SAMPLES, _COLUMNS_MAX, _CELL_MAX = 5, 60, 300
 
 
 def read_difference(engine: Engine, name: str, first: str, second: str) -> Record:
-    """`first` and `second`: snapshot ids, or `@staged:NAME`. Raises FixRequest TS1952, TS1953, TS1545, NotFound."""
+    """`first` and `second`: snapshot ids, tags, `@staged:NAME`. Raises FixRequest TS1952, TS1953, TS1545, NotFound."""
     table = engine.table(name)
-    ends = (parse_end(first), parse_end(second))
+    ends = (parse_end(first, table.list_tags), parse_end(second, table.list_tags))
     for end in ends:
         if isinstance(end, int):
             table.store.snapshots.get(end)
@@ -39,34 +41,43 @@ def read_difference(engine: Engine, name: str, first: str, second: str) -> Recor
     }
 
 
-def parse_end(text: str) -> SnapshotName:
-    """Raises FixRequest TS1952."""
+def parse_end(text: str, list_tags: Callable[[], Collection[str]]) -> SnapshotName:
+    """A tag of digits is an id. Raises FixRequest TS1952."""
     word, _, name = text.partition(":")
     if word == STAGED and (name or text == STAGED):
         return text
     if text.isascii() and text.isdecimal() and len(text) <= 18:
         return int(text)
+    if text in list_tags():
+        return text
     raise FixRequest(
         "TS1952",
         f"{text[:80]!r} is no snapshot",
-        why=f"expected a snapshot id or {STAGED}:NAME",
+        why=f"expected a snapshot id, a tag of the table or {STAGED}:NAME",
         fix="select two snapshots of the timeline",
     )
 
 
 def _check_size(table: Table, states: ComparedStates) -> None:
-    """By the snapshots' own counts; what has no count is not known before it is read."""
+    """By the rows of files where states are compared, else by the snapshots' counts, as far as they have them."""
+    if states.files is not None:
+        _refuse_many(states.files.count_read(), states)
+        return
     snapshots = (table.store.snapshots.find(number) for number in range(states.low + 1, states.high + 1))
     count = 0
     for one in snapshots:
         count += 0 if one is None else one.changelog_record_count or 0
-        if count > CHANGED_ROWS_MAX:
-            raise FixRequest(
-                "TS1953",
-                f"the difference of {states.title()} has too many changed rows for the page",
-                why=f"more than {CHANGED_ROWS_MAX:,} rows have to be read",
-                fix="select snapshots that are closer together, or run tablestore diff",
-            )
+        _refuse_many(count, states)
+
+
+def _refuse_many(count: int, states: ComparedStates) -> None:
+    if count > CHANGED_ROWS_MAX:
+        raise FixRequest(
+            "TS1953",
+            f"the difference of {states.title()} has too many changed rows for the page",
+            why=f"more than {CHANGED_ROWS_MAX:,} rows have to be read",
+            fix="select snapshots that are closer together, or run tablestore diff",
+        )
 
 
 def _sample(change: NetChange, names: tuple[str, ...]) -> Record:

@@ -53,9 +53,7 @@ class StateDifference:
         """As read_change_batches, with the snapshot id of `after`. Files that both states share are not opened."""
         store = self.after.store
         schema = store.schema
-        old, new = self.before.files(), self.after.files()
-        shared = {_visible(one) for one in old} & {_visible(one) for one in new}
-        gone, came = ([one for one in files if _visible(one) not in shared] for files in (old, new))
+        gone, came = self._unshared()
         difference = Difference(FileReader(store.fileio, schema), gone, came, schema.primary_keys)
         target = result_schema(schema, columns)
         number = 0 if self.after.snapshot is None else self.after.snapshot.id
@@ -63,6 +61,16 @@ class StateDifference:
             kinds = rows.column(ROW_KIND_COLUMN).combine_chunks()
             ids = pa.array(np.full(rows.num_rows, number), pa.int64())
             yield from told_rows(rows.select(target.names[:-2]), kinds, ids, target).to_batches()
+
+    def count_read(self) -> int:
+        """How many stored rows `read` opens."""
+        return sum(one.meta.row_count for files in self._unshared() for one in files)
+
+    def _unshared(self) -> tuple[list[StoredFile], list[StoredFile]]:
+        old, new = self.before.files(), self.after.files()
+        shared = {_visible(one) for one in old} & {_visible(one) for one in new}
+        gone, came = ([one for one in files if _visible(one) not in shared] for files in (old, new))
+        return gone, came
 
 
 def _visible(file: StoredFile) -> tuple[str, int, str, bytes]:

@@ -60,7 +60,7 @@ function drawSnapshots(found, source) {
   const box = el("div", { class: "stack" }), result = el("div", { class: "stack", "aria-live": "polite" });
   const newer = el("button", { type: "button" }, "Newer"), older = el("button", { type: "button" }, "Older"), newest = el("button", { type: "button" }, "Newest");
   let ends = [], picture = null, page = null;
-  const inputs = ["From", "To"].map((title) => el("input", { name: title.toLowerCase(), autocomplete: "off", spellcheck: "false", placeholder: "snapshot" }));
+  const inputs = ["From", "To"].map((title) => el("input", { name: title.toLowerCase(), autocomplete: "off", spellcheck: "false", placeholder: "snapshot or tag" }));
   const compare = el("form", { class: "compare", submit: (event) => { event.preventDefault(); ends = inputs.map((one) => one.value.trim()).filter(Boolean); show(); } },
     inputs.map((one, at) => el("label", null, at ? "To" : "From", one)), el("button", { type: "submit" }, "Show the difference"),
     el("button", { type: "button", class: "quiet", click: () => { ends = []; show(); } }, "Clear"));

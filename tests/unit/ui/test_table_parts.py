@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, FixRequest, NotFound, RetryError, WriteSpec
@@ -158,11 +159,41 @@ def test_difference_is_that_of_the_command(shop: World) -> None:
     assert staged["inserted"] + staged["updated"] == 32
 
 
+def test_difference_of_tags_is_that_of_their_snapshots(shop: World) -> None:
+    """On either side; the title names them."""
+    by_id: Any = read_difference(shop.engine, "demo.orders", "14", "30")
+    by_tag: Any = read_difference(shop.engine, "demo.orders", "month_end", "audit_2026")
+    assert by_tag.pop("title") == "snapshot 14 (tag month_end) to 30 (tag audit_2026)"
+    for record in (by_id, by_tag):
+        for name in ("title", "from", "to"):
+            record.pop(name, None)
+    assert by_tag == by_id
+
+
+def test_large_difference_of_compared_rows_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a tag whose snapshot has expired: by the rows of files, since no snapshot counts them."""
+    engine = Engine(str(tmp_path))
+    table = engine.create_table(
+        "demo.t", pa.schema({"id": pa.int64()}), options={"tablestore.expire-grace": "0 ms"}
+    )
+    table.append([{"id": number} for number in range(101)])
+    table.tag("first")
+    table.overwrite([{"id": 1}])
+    table.expire(keep=1, older_than_ms=0)
+    found: Any = read_difference(engine, "demo.t", "first", "2")
+    assert (found["inserted"], found["deleted"]) == (0, 100)
+    monkeypatch.setattr("tablestore_engine.ui.compared_rows.CHANGED_ROWS_MAX", 100)
+    with pytest.raises(FixRequest, match="TS1953"):
+        read_difference(engine, "demo.t", "first", "2")
+
+
 @pytest.mark.parametrize("text", ["", "x", "1e9", "-1", "9" * 40, "@staged:", "١", "1;2", HOSTILE])
 def test_what_is_no_snapshot_is_refused(text: str) -> None:
     """Before anything is read."""
     with pytest.raises(FixRequest, match="TS1952"):
-        parse_end(text)
+        parse_end(text, lambda: ["month_end"])
 
 
 def test_large_difference_is_refused(shop: World, monkeypatch: pytest.MonkeyPatch) -> None:
