@@ -124,6 +124,47 @@ def test_delete_insert_replaces_the_keys_of_its_rows() -> None:
     assert (plan.select, plan.replaces) == (BARE.sql, SameKeys(("id",)))
 
 
+STRUCTS = "map<string,array<struct<`a`:int,`b`:decimal(10,2),`c`:struct<`d`:int>>>>"
+PREDICATED = TableSettings(
+    "incremental", strategy="delete+insert", delete_key=("id",), predicates=("id > 1",)
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "is_refused"),
+    [
+        ("map<string,array<struct<a:int,b:decimal(10,2),c:struct<d:int>>>>", False),
+        ("map<string,array<struct<A:int,b:decimal(12,2),c:struct<d:bigint>>>>", False),
+        ("map<string,array<struct<b:decimal(10,2),a:int,c:struct<d:int>>>>", True),
+        ("map<string,array<struct<a:int,b:decimal(10,2),c:struct<e:int>>>>", True),
+        ("string", True),
+    ],
+)
+def test_delete_insert_with_predicates_needs_the_fields_of_the_table(given: str, is_refused: bool) -> None:
+    """Its query is a UNION ALL, in which Spark takes fields by position: another order would swap values."""
+    situation = replace(
+        BARE,
+        columns=(*COLUMNS, ("s", given), ("new", "struct<x:int>")),
+        table_columns=(*COLUMNS, ("S", STRUCTS)),
+    )
+    if is_refused:
+        with pytest.raises(FixRequest, match="TS1833"):
+            plan_build(PREDICATED, situation)
+    else:
+        plan_build(PREDICATED, situation)
+    plan_build(replace(PREDICATED, predicates=()), situation)
+
+
+def test_struct_of_the_table_is_no_other_type() -> None:
+    """Types of tables have backticks, types of queries have none: `fail` refused each second run of such a model."""
+    settings = TableSettings("incremental", on_schema_change="fail")
+    same = replace(BARE, columns=(("s", STRUCTS.replace("`", "")),), table_columns=(("s", STRUCTS),))
+    assert plan_build(settings, same).on_schema_change is OnSchemaChange.FAIL
+    other = replace(same, columns=(("s", STRUCTS.replace("`", "").replace("a:int", "a:bigint")),))
+    with pytest.raises(FixRequest, match="TS1827"):
+        plan_build(settings, other)
+
+
 def test_changes_of_the_layout() -> None:
     """What the model asks otherwise, and options it no longer names; a new log and left-out buckets are no change."""
     settings = TableSettings("table", primary_key=("id",), options=(("bucket", "4"), ("kafka.topic", "t")))

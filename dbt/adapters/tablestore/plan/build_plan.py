@@ -6,6 +6,7 @@ INVARIANT  pure; the same settings and situation give the same plan.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +19,7 @@ from tablestore_engine.api import FixRequest, Interval, OnSchemaChange, SameKeys
 from tablestore_engine.spi import RowFilter
 
 Columns = tuple[tuple[str, str], ...]
+_FIELD = re.compile(r"([^<,:>]+):")
 _MOMENTS = ("date", "timestamp", "timestamp_ntz", "timestamp_ltz")
 
 
@@ -81,7 +83,7 @@ class BuildPlan:
 
 
 def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
-    """Raises TS1822, TS1826-TS1829, TS1886 and nothing is written then."""
+    """Raises TS1822, TS1826-TS1829, TS1833, TS1886 and nothing is written then."""
     _require_columns(settings, situation)
     _require_interval(settings, situation)
     if not situation.table_exists:
@@ -171,8 +173,29 @@ def diff_columns(new: Columns, old: Columns) -> tuple[tuple[str, ...], tuple[str
     new_names = {name.lower() for name, _ in new}
     added = tuple(name for name, _ in new if name.lower() not in old_types)
     removed = tuple(name for name, _ in old if name.lower() not in new_names)
-    retyped = tuple(name for name, kind in new if old_types.get(name.lower(), kind) != kind)
+    retyped = tuple(name for name, kind in new if _bare(old_types.get(name.lower(), kind)) != _bare(kind))
     return added, removed, retyped
+
+
+def _bare(kind: str) -> str:
+    """Types of tables have their names of fields in backticks, those of queries have not."""
+    return kind.replace("`", "")
+
+
+def _require_same_fields(situation: Situation) -> None:
+    """UNION ALL takes fields of structs by position, and says nothing where their names differ."""
+    stored = {name.lower(): kind for name, kind in situation.table_columns}
+    for name, kind in situation.columns:
+        present = stored.get(name.lower(), kind)
+        if _FIELD.findall(_bare(kind).lower()) != _FIELD.findall(_bare(present).lower()):
+            raise FixRequest(
+                "TS1833",
+                f"model {situation.name} gives other fields in {name!r} than the table has, or another order of them",
+                why=f"delete+insert with incremental_predicates needs the same; the query gives {_bare(kind)}, the "
+                f"table has {_bare(present)}",
+                fix="name the fields in the order of the table, leave incremental_predicates out, or run once with "
+                "--full-refresh",
+            )
 
 
 def _increment(settings: TableSettings, situation: Situation) -> tuple[str, WriteMode, RowFilter | None]:
@@ -186,6 +209,7 @@ def _increment(settings: TableSettings, situation: Situation) -> tuple[str, Writ
     upsert = WriteMode.UPSERT if settings.primary_key else WriteMode.APPEND
     match settings.strategy:
         case "delete+insert" if settings.delete_key and settings.predicates:
+            _require_same_fields(situation)
             columns = _result_columns(settings, situation)
             select = replace_select(sides, settings.delete_key, columns, settings.predicates)
             return select, WriteMode.OVERWRITE_TABLE, None
