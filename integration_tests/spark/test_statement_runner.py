@@ -68,6 +68,9 @@ class DictActions:
     def find_schema(self, database: str, table: str) -> TableSchema | None:
         return self.schemas.get((database, table))
 
+    def near_hint(self, *_: object) -> str:
+        return ""
+
     def create_table(
         self, database: str, table: str, wish: TableWish, *, if_not_exists: bool, replace: bool
     ) -> object:

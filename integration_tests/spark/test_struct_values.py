@@ -1,4 +1,4 @@
-"""Structs in INSERT, UPDATE and MERGE: each value has its field's name, or the statement is refused.
+"""Structs in INSERT, UPDATE and MERGE: each value has its field's name and fits it, or the statement is refused.
 
 The oracle is Python: a value is a dict by field names, and SQL text of it is written in another order of the fields.
 """
@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixData, FixRequest
 
 _NAMES = ("a", "b", "Year", "x y", "it's")
 Value = object
@@ -189,3 +190,53 @@ def test_struct_expression_is_evaluated_once(engine: Engine) -> None:
     (stored,) = _stored(engine, "demo.t")
     assert isinstance(stored, dict)
     assert stored["a"] == stored["b"] + "!"
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        ("named_struct('a', 'x', 'b', array())", "s.a: a value does not fit int: x"),
+        ("named_struct('a', 5000000000, 'b', array())", "s.a: a value does not fit int: 5000000000"),
+        ("struct(1, array(map('k', 1000)))", "s.b.element.value: a value does not fit decimal(4,2): 1000"),
+        ("struct(1, array(map('k', 1), map(date'2026-01-01', 1)))", None),
+    ],
+)
+def test_value_inside_a_column_that_does_not_fit_is_refused(
+    engine: Engine, value: str, told: str | None
+) -> None:
+    """As for a column itself (TS1526): nothing wraps around, and nothing becomes NULL."""
+    engine.sql(
+        "create table demo.t (id int not null, s struct<a:int,b:array<map<string,decimal(4,2)>>>, primary key (id))"
+    )
+    insert = f"insert into demo.t values (1, {value})"
+    if told is None:
+        engine.sql(insert)
+        assert _stored(engine, "demo.t") == [
+            {"a": 1, "b": [[("k", Decimal(1))], [("2026-01-01", Decimal(1))]]}
+        ]
+        return
+    source = f"select 1 as id, {_named(value)} as s"
+    merge = f"merge into demo.t as t using ({source}) as q on t.id = q.id when not matched then insert *"
+    for statement in (insert, merge):
+        with pytest.raises(FixData, match="TS1526") as caught:
+            engine.sql(statement)
+        assert told in caught.value.why
+    assert _stored(engine, "demo.t") == []
+
+
+def _named(value: str) -> str:
+    return value.replace("struct(1, ", "named_struct('a', 1, 'b', ") if value.startswith("struct") else value
+
+
+def test_subquery_gives_its_fields_by_name(engine: Engine) -> None:
+    """Spark takes no subquery in a lambda: structs are matched without one, lists of them are refused (TS1551)."""
+    engine.sql("create table demo.t (id int not null, s struct<a:bigint,b:struct<c:int>>, primary key (id))")
+    engine.sql("create table demo.u (id int not null, s array<struct<a:int,b:int>>, primary key (id))")
+    for table in ("t", "u"):
+        engine.sql(f"insert into demo.{table} values (1, null)")
+    engine.sql("update demo.t set s = (select named_struct('b', named_struct('c', 3L), 'a', 4))")
+    assert _stored(engine, "demo.t") == [{"a": 4, "b": {"c": 3}}]
+    engine.sql("update demo.u set s = (select array(named_struct('a', 1, 'b', 2)))")
+    with pytest.raises(FixRequest, match="TS1551"):
+        engine.sql("update demo.u set s = (select array(named_struct('b', 1, 'a', 2)))")
+    assert _stored(engine, "demo.u") == [[{"a": 1, "b": 2}]]

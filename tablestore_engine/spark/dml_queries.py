@@ -15,7 +15,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema, split_names
 from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl
-from tablestore_engine.spark.struct_values import ValueTypes
+from tablestore_engine.spark.struct_values import ValueTypes, checked_cast
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.statement import Delete, Merge, MergeClause, Update
 
@@ -27,10 +27,7 @@ def assigned(expression: str, field: DataField, given: ValueTypes) -> str:
     """The expression cast to the column; what cannot be cast raises instead of becoming NULL."""
     if not field.type.is_atomic:
         return f"cast({given.matched(expression, field)} as {spark_ddl(field.type)})"
-    cast = f"try_cast({expression} as {spark_ddl(field.type)})"
-    told = quote_string(f"TS1603 column {field.name}: a value does not fit {spark_ddl(field.type)}: ")
-    misfit = f"({expression}) is not null and {cast} is null"
-    return f"if({misfit}, raise_error({told} || cast({expression} as string)), {cast})"
+    return checked_cast(expression, spark_ddl(field.type), field.name)
 
 
 def insert_query(

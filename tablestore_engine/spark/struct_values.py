@@ -1,11 +1,13 @@
-"""Values with structs inside, as a column takes them: fields by name or by position, never swapped silently.
+"""Values of SQL as a column takes them: casts that lose no value silently, fields of structs that are never swapped.
 
 Rule       INSERT takes the fields by position, as Spark does. BY NAME, UPDATE and MERGE match names without case.
 INVARIANT  by position, a field that has the name of the column's field at another place is refused (TS1551).
+INVARIANT  what cannot be cast raises instead of becoming NULL, at any depth: Spark's CAST wraps and gives NULL here.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +20,7 @@ from tablestore_engine.spark.spark_types import has_spark_type, spark_type
 from tablestore_engine.sql.scanner import quote_name, quote_string
 
 _VARIABLE = "__ts_value"
+_SUBQUERY = re.compile(r"\bselect\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -38,14 +41,21 @@ class ValueTypes:
 def match_fields(
     expression: str, given: st.DataType, wanted: st.DataType, path: str, *, by_name: bool
 ) -> str:
-    """SQL for `expression` of type `given` with the fields of `wanted`; their types stay. Raises FixRequest TS1551.
+    """SQL for `expression` of type `given` with the fields of `wanted`, and their types. Raises FixRequest TS1551.
 
-    The expression is evaluated once. `path`: of the column, for the error.
+    The expression is evaluated once, as the argument of a lambda. Spark takes no subquery there: one is repeated, since
+    Spark runs equal ones once, and refused where lists or maps inside need a lambda. `path`: of the column.
     """
-    value = _Matching(by_name).value(f"{_VARIABLE}0", given, wanted, path)
-    if value == f"{_VARIABLE}0":
+    once = f"{_VARIABLE}0"
+    value = _Matching(by_name).value(once, given, wanted, path)
+    if value == once:
         return expression
-    return f"transform(array({expression}), {_VARIABLE}0 -> {value})[0]"
+    if _SUBQUERY.search(expression):
+        value = _Matching(by_name).value(f"({expression})", given, wanted, path)
+        if _VARIABLE in value:
+            raise _subquery(given, wanted, path)
+        return value
+    return f"transform(array({expression}), {once} -> {value})[0]"
 
 
 @dataclass
@@ -65,6 +75,8 @@ class _Matching:
             return text if made == one else f"transform({text}, {one} -> {made})"
         if isinstance(given, st.MapType) and isinstance(wanted, st.MapType):
             return self._map(text, given, wanted, path)
+        if _is_leaf(given) and _is_leaf(wanted) and given.simpleString() != wanted.simpleString():
+            return checked_cast(text, wanted.simpleString(), path)
         return text
 
     def _struct(self, text: str, given: st.StructType, wanted: st.StructType, path: str) -> str:
@@ -89,6 +101,27 @@ class _Matching:
     def _variable(self) -> str:
         self.count += 1
         return f"{_VARIABLE}{self.count}"
+
+
+def _subquery(given: st.DataType, wanted: st.DataType, path: str) -> FixRequest:
+    return FixRequest(
+        "TS1551",
+        f"a subquery does not give the fields and types of column {path}",
+        why=f"the column has {wanted.simpleString()}, the subquery gives {given.simpleString()}",
+        fix="give the fields of the column in their order, and cast their values in the subquery",
+    )
+
+
+def checked_cast(expression: str, type_text: str, path: str) -> str:
+    """SQL that casts to an atomic type; a value that does not fit raises TS1603 with `path`."""
+    cast = f"try_cast({expression} as {type_text})"
+    told = quote_string(f"TS1603 column {path}: a value does not fit {type_text}: ")
+    misfit = f"({expression}) is not null and {cast} is null"
+    return f"if({misfit}, raise_error({told} || cast({expression} as string)), {cast})"
+
+
+def _is_leaf(type_: st.DataType) -> bool:
+    return not isinstance(type_, st.StructType | st.ArrayType | st.MapType | st.NullType)
 
 
 def _places(given: list[str], wanted: list[str], path: str, *, by_name: bool) -> list[int]:
