@@ -161,7 +161,7 @@ def _follow(connection: socket.socket) -> int:
                 "TS1961",
                 "how the command ended is not known",
                 why="the process that runs it has ended before it said so",
-                fix="look at its results, and run it again; `tablestore session stop` runs commands by themselves",
+                fix="look at its results, and run it again; after `tablestore session stop` commands load dbt alone",
             ) from None
     code = os.waitstatus_to_exitcode(status)
     if code < 0:

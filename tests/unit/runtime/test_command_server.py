@@ -371,6 +371,44 @@ def test_nothing_is_served_unless_a_session_is_asked_for(caller: Caller) -> None
     assert caller.run("print('x')") == (NOT_SERVED, "")
 
 
+STRANGER = """
+import os, sys
+sys.path.insert(0, "")
+from tablestore_engine.runtime.command_server.circumstances import circumstances_of
+from tablestore_engine.runtime.command_server.command_request import CommandRequest, send_request
+import socket
+told = circumstances_of(os.environ)
+place = os.open(sys.argv[1], os.O_RDONLY)
+os.setgroups([])
+os.setuid(65534)
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect(f"/proc/self/fd/{place}/commands.sock")
+    send_request(connection, CommandRequest(told, ("program", "open('stolen', 'w')"), os.getcwd(), {}, ()), (0, 1, 2))
+    try:
+        print(connection.recv(1))
+    except ConnectionResetError:  # closed before the request was read
+        print(b"")
+"""
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_is_not_answered(caller: Caller) -> None:
+    """Even where the folder and the socket are open to all, and the circumstances are those of the server."""
+    caller.told("pass")
+    server, folder = caller.server, caller.place.folder
+    folder.chmod(0o755)
+    (folder / "commands.sock").chmod(0o777)
+    words = [sys.executable, "-c", STRANGER, str(folder)]
+    told = subprocess.run(
+        words, cwd=caller.folder, env=dict(caller.environment), capture_output=True, text=True, check=False
+    )
+    assert told.stdout == "b''\n", told.stderr
+    folder.chmod(0o700)
+    assert caller.told("print('mine')") == "mine"
+    assert caller.server == server
+    assert not (caller.folder / "stolen").exists()
+
+
 def test_requests_that_are_none_do_not_end_the_server(caller: Caller) -> None:
     """Whoever connects and leaves, or sends anything else, is left alone."""
     from tablestore_engine.runtime.command_server.command_request import open_socket
