@@ -383,10 +383,11 @@ os.setgroups([])
 os.setuid(65534)
 with socket.socket(socket.AF_UNIX) as connection:
     connection.connect(f"/proc/self/fd/{place}/commands.sock")
-    send_request(connection, CommandRequest(told, ("program", "open('stolen', 'w')"), os.getcwd(), {}, ()), (0, 1, 2))
+    request = CommandRequest(told, ("program", "open('stolen', 'w')"), os.getcwd(), {}, ())
     try:
+        send_request(connection, request, (0, 1, 2))
         print(connection.recv(1))
-    except ConnectionResetError:  # closed before the request was read
+    except OSError:  # closed before the request was read
         print(b"")
 """
 
