@@ -56,7 +56,6 @@ def _serve(begun_ns: int, circumstances: str) -> CommandRequest | None:
     """The request in each process that is a command; in the server None, at its end."""
     place, loaded = place_of(Path.cwd()), LoadedFiles.look()
     changed = loaded.changed_since(begun_ns)
-    os.close(os.pidfd_open(os.getpid()))  # raises OSError on a kernel before 5.3, which the log shows
     if changed is not None or threading.active_count() > 1:
         print(f"not served: {changed} has changed; threads: {threading.enumerate()}", file=sys.stderr)
         return None

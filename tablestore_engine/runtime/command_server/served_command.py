@@ -40,16 +40,20 @@ def become_command(connection: socket.socket, request: CommandRequest, files: Se
     supervisor = os.getpid()
     for number in (signal.SIGTERM, signal.SIGINT):  # the server's handlers
         signal.signal(number, signal.SIG_DFL)
+    ended, wakes = socket.socketpair()
     command = -1
     try:
+        _wake_by(wakes)
         if connection.recv(1) == BEGIN:
             command = os.fork()
         if command > 0:
-            _supervise(connection, command, files)
+            _supervise(connection, ended, command, files)
     finally:
         if command:  # nothing of the server's is done at the end of this process
             os._exit(0)
-    connection.close()
+    signal.set_wakeup_fd(-1)
+    for one in (connection, ended, wakes):
+        one.close()
     _end_with(supervisor)
     os.setpgid(0, 0)
     _take_files(files)
@@ -63,35 +67,44 @@ def become_command(connection: socket.socket, request: CommandRequest, files: Se
     script.__file__ = request.words[0]
 
 
-def _supervise(connection: socket.socket, command: int, files: Sequence[int]) -> None:
+def _wake_by(wakes: socket.socket) -> None:
+    """A byte for each child that ends, stops or continues."""
+    wakes.setblocking(False)
+    signal.set_wakeup_fd(wakes.fileno(), warn_on_full_buffer=False)
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+
+
+def _supervise(connection: socket.socket, ended: socket.socket, command: int, files: Sequence[int]) -> None:
     for file in files:
         os.close(file)
     with suppress(OSError):  # the command does it as well; one of both is first
         os.setpgid(command, command)
-    ended = os.pidfd_open(command)
     with selectors.DefaultSelector() as either:
         either.register(connection, selectors.EVENT_READ)
         either.register(ended, selectors.EVENT_READ)
         while True:
-            ready = {key.fd for key, _ in either.select()}
-            if ended in ready:
+            collected, status = os.waitpid(command, os.WNOHANG)
+            if collected:
                 break
-            numbers = _received(connection)
-            if not numbers:
+            ready = {key.fileobj for key, _ in either.select()}
+            if ended in ready:
+                ended.recv(64)
+            if connection in ready and not _pass_on(connection, command):
                 either.unregister(connection)
-            for number in numbers or (signal.SIGTERM,):
-                with suppress(ProcessLookupError):
-                    os.killpg(command, number)
-    _, status = os.waitpid(command, 0)
     with suppress(OSError):
         connection.sendall(STATUS.pack(status))
 
 
-def _received(connection: socket.socket) -> bytes:
+def _pass_on(connection: socket.socket, command: int) -> bool:
+    """The signals that have come; SIGTERM and False where the caller has ended."""
     try:
-        return connection.recv(64)
+        numbers = connection.recv(64)
     except OSError:
-        return b""
+        numbers = b""
+    for number in numbers or (signal.SIGTERM,):
+        with suppress(ProcessLookupError):  # it has ended
+            os.killpg(command, number)
+    return bool(numbers)
 
 
 def _end_with(supervisor: int) -> None:
