@@ -65,7 +65,8 @@ class Caller:
 
     def start(self, code: str, **more: object) -> subprocess.Popen[str]:
         """A caller that runs."""
-        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+        files = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        settings = {**files, "preexec_fn": _as_in_a_terminal, **more}
         return subprocess.Popen(  # type: ignore[call-overload,no-any-return] # settings of one test
             [sys.executable, "-c", CALLER, "program", code],
             **{"cwd": self.folder, "env": dict(self.environment), "text": True, **settings},
@@ -82,6 +83,12 @@ class Caller:
         status, said = self.run(code, **more)
         assert status == 0, said
         return said.strip()
+
+
+def _as_in_a_terminal() -> None:
+    """nohup, and the background of a script, ignore some of them; so would all processes that they start."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGTSTP):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -186,6 +193,7 @@ def test_a_terminal_is_one_for_the_command_and_ctrl_z_stops_it(caller: Caller) -
     )
     pid, terminal = pty.fork()
     if not pid:
+        _as_in_a_terminal()
         os.chdir(caller.folder)
         os.execve(sys.executable, [sys.executable, "-c", CALLER, "program", code], dict(caller.environment))
     said = b""
