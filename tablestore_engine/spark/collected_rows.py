@@ -11,19 +11,21 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
+from tablestore_engine.spark.fetch_rows import collect_arrow
+
 
 def to_arrow(frame: DataFrame) -> pa.Table:
     """The rows, in the frame's columns."""
     fields = frame.schema.fields
     types = [nullable_inside(one.dataType) for one in fields]
     if all(made == one.dataType for made, one in zip(types, fields, strict=True)):
-        return frame.toArrow()
+        return collect_arrow(frame)
     places = [f"_{number}" for number in range(len(fields))]  # names may be there twice
     columns = [
         sf.col(place).cast(kind).alias(one.name)
         for place, kind, one in zip(places, types, fields, strict=True)
     ]
-    return frame.toDF(*places).select(*columns).toArrow()
+    return collect_arrow(frame.toDF(*places).select(*columns))
 
 
 def nullable_inside(kind: DataType) -> DataType:

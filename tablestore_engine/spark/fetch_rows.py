@@ -1,15 +1,20 @@
 """Rows of a DataFrame as exact Python values, and jobs that can be cancelled.
 
+INVARIANT  Ctrl-C ends the wait for rows. pyspark's toArrow waits for the end of its query whatever ends its reading, so
+           an interrupt of the main thread cancels its jobs until the call has ended (collect_arrow).
 INVARIANT  decimals, 64-bit integers and microseconds arrive unchanged; TIMESTAMP has its zone, TIMESTAMP_NTZ none.
 WHY        DataFrame.collect() gives TIMESTAMP in the zone of the driver's machine, without saying so.
 """
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import repeat
+from types import FrameType
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,6 +26,7 @@ from pyspark.sql import types as st
 
 from tablestore_engine.spark import spark_errors
 
+_CANCEL_SECONDS = 0.2
 _ARROW_SAFE = (
     st.StringType, st.BooleanType, st.NumericType, st.DateType, st.TimestampType, st.TimestampNTZType, st.BinaryType,
     st.NullType,
@@ -42,13 +48,66 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         columns = tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
         limited = frame if limit is None else frame.limit(limit)
         if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
-            return Fetched(columns, _arrow_rows(limited.toArrow()))
+            return Fetched(columns, _arrow_rows(collect_arrow(limited)))
         zone = ZoneInfo(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
         types = [field.dataType for field in schema.fields]
         rows = limited.collect()
         return Fetched(columns, tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
+
+
+def collect_arrow(frame: DataFrame) -> pa.Table:
+    """`frame.toArrow()`; Ctrl-C and SIGTERM raise what their handlers raise, once the query is cancelled."""
+    with _cancelled_by_signals(frame.sparkSession) as interrupts:
+        try:
+            return frame.toArrow()
+        except (PySparkException, Py4JError):
+            if interrupts:
+                raise interrupts[0] from None
+            raise
+
+
+@contextmanager
+def _cancelled_by_signals(session: SparkSession) -> Iterator[list[KeyboardInterrupt]]:
+    """What handlers raised inside, in the main thread. A handler that raises nothing cancels nothing."""
+    interrupts: list[KeyboardInterrupt] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield interrupts
+        return
+    tags, ended = session.sparkContext.getJobTags(), threading.Event()
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+
+    def answer(number: int, at: FrameType | None) -> None:
+        handler = before[signal.Signals(number)]
+        assert callable(handler)
+        try:
+            handler(number, at)
+        except KeyboardInterrupt as interrupt:
+            if not interrupts:
+                threading.Thread(target=_cancel_until, args=(session, tags, ended), daemon=True).start()
+            interrupts.append(interrupt)
+            raise
+
+    for one, handler in before.items():
+        if callable(handler):
+            signal.signal(one, answer)
+    try:
+        yield interrupts
+    finally:
+        ended.set()
+        for one, handler in before.items():
+            if signal.getsignal(one) is answer:
+                signal.signal(one, handler)
+
+
+def _cancel_until(session: SparkSession, tags: set[str], ended: threading.Event) -> None:
+    """A job may start after the first time."""
+    while True:
+        for tag in tags:
+            cancel(session, tag)
+        if ended.wait(_CANCEL_SECONDS):
+            return
 
 
 def _through_arrow(type_: st.DataType) -> bool:

@@ -20,6 +20,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.spark_types import from_spark_type, has_spark_type, spark_type
 from tablestore_engine.sql.as_of_clause import called_names, plain_words
 from tablestore_engine.sql.scanner import quote_name
@@ -70,7 +71,7 @@ def helper_columns(
         frame = session().createDataFrame(numbered, struct.add(_NUMBER_COLUMN, st.LongType()))
         frame = _with_helpers(frame, delete_when, checks)
         asked = [ROW_KIND_COLUMN] * bool(delete_when) + [VIOLATION_COLUMN] * bool(checks)
-        found = frame.select(_NUMBER_COLUMN, *asked).toArrow()
+        found = collect_arrow(frame.select(_NUMBER_COLUMN, *asked))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
     return found.sort_by(_NUMBER_COLUMN).drop_columns([_NUMBER_COLUMN])
@@ -162,6 +163,6 @@ def find_violations(frame: DataFrame) -> tuple[int, list[dict[str, object]]] | N
 def distinct_keys(frame: DataFrame, columns: Sequence[str]) -> pa.Table:
     """The keys of a large input, once each."""
     try:
-        return frame.select(*(sf.col(quote_name(name)) for name in columns)).distinct().toArrow()
+        return collect_arrow(frame.select(*(sf.col(quote_name(name)) for name in columns)).distinct())
     except PySparkException as error:
         raise spark_errors.translate(error) from None

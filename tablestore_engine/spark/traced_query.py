@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -31,6 +30,7 @@ from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
@@ -254,7 +254,7 @@ class TracedQuery:
         if not frames:
             return AffectedKeys(None, 0, "")
         found = self._resolver.prune(reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1))
-        keys: pa.Table = found.toArrow()
+        keys = collect_arrow(found)
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
         session.createDataFrame(keys, schema=found.schema).createOrReplaceTempView(view)
