@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -52,6 +52,7 @@ class Caller:
     folder: Path
     library: Path
     environment: Mapping[str, str]
+    started: list[subprocess.Popen[str]] = field(default_factory=list)
 
     @property
     def place(self) -> SessionPlace:
@@ -67,10 +68,12 @@ class Caller:
         """A caller that runs."""
         files = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
         settings = {**files, "preexec_fn": _as_in_a_terminal, **more}
-        return subprocess.Popen(  # type: ignore[call-overload,no-any-return] # settings of one test
+        process: subprocess.Popen[str] = subprocess.Popen(  # type: ignore[call-overload] # settings of one test
             [sys.executable, "-c", CALLER, "program", code],
             **{"cwd": self.folder, "env": dict(self.environment), "text": True, **settings},
         )
+        self.started.append(process)
+        return process
 
     def run(self, code: str, **more: object) -> tuple[int, str]:
         """Exit status and both outputs of a caller."""
@@ -102,6 +105,8 @@ def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
     made = Caller(folder, library, {**os.environ, "PYTHONPATH": str(library)})
     made.place.want(600)
     yield made
+    for process in made.started:  # of a test that failed; its command ends with it
+        process.kill()
     made.place.forget()
     stop_server(made.place)
 
