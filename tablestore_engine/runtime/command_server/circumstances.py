@@ -15,19 +15,8 @@ import sys
 from collections.abc import Iterator, Mapping
 
 OF_TERMINALS = (
-    *(
-        "_",
-        "COLUMNS",
-        "ITERM_SESSION_ID",
-        "LINES",
-        "OLDPWD",
-        "PWD",
-        "SHLVL",
-        "SSH_CLIENT",
-        "SSH_CONNECTION",
-        "SSH_TTY",
-    ),
-    *("STY", "TERM_SESSION_ID", "TMUX", "TMUX_PANE", "WINDOW", "WINDOWID", "XDG_SESSION_ID"),
+    *("_", "COLUMNS", "LINES", "OLDPWD", "PWD", "SHLVL", "STY", "TMUX", "TMUX_PANE", "WINDOW", "WINDOWID"),
+    *("ITERM_SESSION_ID", "SSH_CLIENT", "SSH_CONNECTION", "SSH_TTY", "TERM_SESSION_ID", "XDG_SESSION_ID"),
 )
 _LIMITS = tuple(sorted(name for name in vars(resource) if name.startswith("RLIMIT_")))
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "user", "uts")

@@ -72,7 +72,7 @@ def _serve(begun_ns: int, circumstances: str) -> CommandRequest | None:
 
 
 def _listen(place: SessionPlace) -> socket.socket:
-    """The state first: whoever can connect finds it."""
+    """Writes the state file before the socket gets its name: a client that connects finds both."""
     aside = f".{SOCKET}"
     (place.folder / aside).unlink(missing_ok=True)
     listening = open_socket(place.folder, aside, to_listen=True)
@@ -115,9 +115,13 @@ class _Server:
         return None
 
     def _is_wanted(self, idle: float) -> bool:
-        state, wanted = read_running(self.place.folder / STATE), self.place.idle_seconds
-        is_ours = state is not None and state["pid"] == os.getpid()
-        return is_ours and wanted is not None and idle < wanted and not self.stopped
+        wanted = self.place.idle_seconds
+        return self._is_found() and wanted is not None and idle < wanted and not self.stopped
+
+    def _is_found(self) -> bool:
+        """False once another server has the folder."""
+        state = read_running(self.place.folder / STATE)
+        return state is not None and state["pid"] == os.getpid()
 
     def _collect(self) -> None:
         for one in list(self.running):
@@ -127,7 +131,7 @@ class _Server:
             self.running.discard(one)
 
     def _answer(self, connection: socket.socket) -> CommandRequest | bool:
-        """The request in a process that is a command; in the server whether it goes on."""
+        """Returns the request in the process of the command; in the server False when it must end."""
         connection.settimeout(_REQUEST_SECONDS)
         try:
             if user_of(connection) != os.getuid():
@@ -152,7 +156,7 @@ class _Server:
         return is_taken
 
     def _fork(self) -> int:
-        """0 in the new process; -1 without room for one: the end of the connection tells the caller."""
+        """As os.fork; -1 when the system refuses a process. The caller then sees the connection close."""
         try:
             served = os.fork()
         except OSError as error:
@@ -164,8 +168,7 @@ class _Server:
 
     def _leave(self) -> None:
         """Nobody finds it any more, unless another server is there by now."""
-        state = read_running(self.place.folder / STATE)
-        if state is not None and state["pid"] == os.getpid():
+        if self._is_found():
             for name in (SOCKET, STATE):
                 (self.place.folder / name).unlink(missing_ok=True)
 

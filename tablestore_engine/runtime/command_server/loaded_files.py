@@ -7,6 +7,7 @@ INVARIANT  each file counts by change time, size and inode; the folders of the i
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -53,5 +54,4 @@ def _look_at(path: str) -> _Facts | None:
         found = os.stat(path)
     except OSError:
         return None
-    is_folder = os.path.isdir(path)
-    return found.st_ctime_ns, 0 if is_folder else found.st_size, found.st_ino
+    return found.st_ctime_ns, 0 if stat.S_ISDIR(found.st_mode) else found.st_size, found.st_ino
