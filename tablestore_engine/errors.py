@@ -29,6 +29,8 @@ class Area(IntEnum):
     LOG = 17
     ADAPTER = 18
     COMMAND = 19
+    MODEL = 20  # the adapter too: 18 is full
+    STATEMENT = 21  # SQL statements: 15 is full
 
 
 class TablestoreError(Exception):

@@ -41,7 +41,7 @@ class ModelCodeFailure(_Plain, DbtRuntimeError):
 
 def to_dbt_error(error: TablestoreError) -> DbtRuntimeError:
     """What we refuse in a model's config is dbt's compilation error, the engine's failure its database error."""
-    kind: type[DbtRuntimeError] = RefusedConfig if error.area is Area.ADAPTER else EngineFailure
+    kind: type[DbtRuntimeError] = RefusedConfig if error.area in (Area.ADAPTER, Area.MODEL) else EngineFailure
     kind = ModelCodeFailure if isinstance(error, ModelCodeFailed) else kind
     pending = "\n  dbt: `dbt retry` sends it and writes nothing; `dbt run` is a new write"
     return kind(shown(str(error)) + (pending if isinstance(error, PublishPending) else ""))
