@@ -67,6 +67,9 @@ DEFAULT_CONF: Mapping[str, str] = {
     "spark.driver.memory": "2g",
 }
 _LOCAL_CONF: Mapping[str, str] = {
+    # Every user of the machine reaches the driver's ports: without it they send any block, the broadcast conf with its
+    # secrets among them, and deserialize any message. Spark makes a secret for each application.
+    "spark.authenticate": "true",
     "spark.shuffle.sort.bypassMergeThreshold": "200",
     "spark.python.worker.reuse": "true",
 }
@@ -76,6 +79,9 @@ _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
 _CLUSTER_CONF: Mapping[str, str] = {
     f"{_CHECKSUM}.enabled": "true",
     f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
+    # takes effect where the cluster authenticates; encrypts what leaves the machine. A master without it is spoken to
+    # by SASL (spark.network.crypto.saslFallback)
+    "spark.network.crypto.enabled": "true",
 }
 _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 
@@ -181,6 +187,8 @@ def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[
     if not settings.is_loopback:
         for key in _LOOPBACK_ONLY:
             del conf[key]
+    if settings.master.startswith("local-cluster"):  # Spark makes no secret for it
+        del conf["spark.authenticate"]
     conf["spark.app.name"] = "tablestore"
     conf["spark.sql.warehouse.dir"] = str(scratch / "catalog")
     conf.update({key: str(value) for key, value in settings.conf.items()})

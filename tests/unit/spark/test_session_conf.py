@@ -33,6 +33,29 @@ def test_the_users_conf_wins(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("master", "authenticate", "encrypted"),
+    [
+        ("local", "true", None),
+        ("local[2]", "true", None),
+        ("local[2,3]", "true", None),
+        ("local-cluster[1,1,1024]", None, None),
+        ("spark://127.0.0.1:7077", None, "true"),
+        ("spark://host:7077", None, "true"),
+        ("yarn", None, "true"),
+    ],
+)
+def test_ports_of_a_session_authenticate_where_spark_makes_the_secret(
+    master: str, authenticate: str | None, encrypted: str | None, tmp_path: Path
+) -> None:
+    """A local driver is closed to other users; what leaves the machine is encrypted where the cluster authenticates."""
+    conf = spark_conf(SparkSettings(master=master), tmp_path, "")
+    assert (conf.get("spark.authenticate"), conf.get("spark.network.crypto.enabled")) == (
+        authenticate,
+        encrypted,
+    )
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_the_conf_file_is_for_this_user_alone(tmp_path: Path, fails: bool) -> None:
     """Mode 0600 from its first byte on, whatever the umask; gone at the end, also when Spark did not start."""
