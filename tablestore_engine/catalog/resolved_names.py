@@ -34,7 +34,7 @@ class ResolvedTable:
     of changes between two states it gives a ChangesPlan.
 
     `stage` is the name of a staged snapshot, None for the table's own. `commit` is `user:identifier` of the commit
-    that made the rows, which folding and publishing keep.
+    that made the rows, which folding and publishing keep. `is_clause`: VERSION or TIMESTAMP AS OF names the state.
     """
 
     version: str
@@ -44,6 +44,7 @@ class ResolvedTable:
     snapshot: SnapshotRef = NO_SNAPSHOT
     stage: str | None = None
     commit: str = field(default="", compare=False)
+    is_clause: bool = field(default=False, compare=False)
 
     @property
     def key(self) -> str:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -369,7 +370,7 @@ class Resolver:
         schema = self._register_state(database, name, found)
         statement.bind((schema, name), found)
         statement.done[schema, name.lower()] = found.version
-        statement.meanings[schema, name.lower()] = found
+        statement.meanings[schema, name.lower()] = replace(found, is_clause=True)
         return f"{quote_name(schema)}.{quote_name(name)}"
 
     def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:

@@ -7,15 +7,16 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 _ALWAYS = ("spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.caseSensitive")
-# prefixes of settings that change how a query runs, not what it gives
+# prefixes of settings that change how a query runs, not what it gives; one that is not here costs one slow run
 _ONLY_SPEED = (
     "spark.sql.adaptive.", "spark.sql.artifact.", "spark.sql.autoBroadcastJoinThreshold", "spark.sql.catalog",
     "spark.sql.cbo.", "spark.sql.codegen.", "spark.sql.columnVector.", "spark.sql.debug.", "spark.sql.execution.",
-    "spark.sql.extensions", "spark.sql.files.", "spark.sql.inMemory", "spark.sql.join.", "spark.sql.maxMetadata",
-    "spark.sql.maxPlan", "spark.sql.optimizer.", "spark.sql.orc.", "spark.sql.parquet.", "spark.sql.pyspark.",
-    "spark.sql.queryExecutionListeners", "spark.sql.redaction.", "spark.sql.shuffle.", "spark.sql.sources.",
-    "spark.sql.statistics.", "spark.sql.streaming.", "spark.sql.ui.", "spark.sql.view", "spark.sql.warehouse.dir",
-    "spark.sql.broadcast", "spark.sql.event.", "spark.sql.subexpressionElimination.", "spark.sql.addPartition",
+    "spark.sql.extensions", "spark.sql.files.maxPartition", "spark.sql.inMemory", "spark.sql.join.",
+    "spark.sql.maxMetadata", "spark.sql.maxPlan", "spark.sql.parquet.filterPushdown", "spark.sql.pyspark.",
+    "spark.sql.queryExecutionListeners", "spark.sql.redaction.", "spark.sql.shuffle.",
+    "spark.sql.sources.parallelPartitionDiscovery.", "spark.sql.statistics.", "spark.sql.streaming.", "spark.sql.ui.",
+    "spark.sql.warehouse.dir", "spark.sql.broadcast", "spark.sql.event.", "spark.sql.subexpressionElimination.",
+    "spark.sql.addPartition",
 )  # fmt: skip
 
 

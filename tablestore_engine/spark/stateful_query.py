@@ -47,7 +47,6 @@ _MODES = "org.apache.spark.sql.streaming.OutputMode"
 _SETTINGS = {
     "spark.sql.streaming.minBatchesToRetain": "2",
     "spark.sql.streaming.stopTimeout": "60s",
-    "spark.sql.constraintPropagation.enabled": "false",
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.FoldablePropagation",
 }
 # executors merge their stores only while a query runs, and let them go only then: a run takes seconds, not a minute

@@ -239,7 +239,8 @@ def _source_of(view: Jvm, names: Names) -> TableColumns | None:
     if not isinstance(found, ResolvedTable):
         return None
     base, version = split_database(database)
-    return TableColumns(f"{base}.{name}", version is not None, tuple(found.schema.primary_keys))
+    is_fixed = version is not None or found.is_clause
+    return TableColumns(f"{base}.{name}", is_fixed, tuple(found.schema.primary_keys))
 
 
 def _id(attribute: Jvm) -> int:

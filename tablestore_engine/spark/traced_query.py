@@ -34,6 +34,8 @@ from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
+from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions
+from tablestore_engine.spark.session_functions import expanded
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
@@ -73,11 +75,13 @@ class TracedQuery:
     def __init__(self, resolver: Resolver, sql: str, overrides: Overrides) -> None:
         self._resolver, self._overrides = resolver, overrides
         frame, self._names = resolver.whole_query(sql, overrides)
+        frame = expanded(frame, resolver.session)  # temporary functions too
         self._columns = [name.lower() for name in frame.columns]
         self._types = [field.dataType.jsonValue() for field in frame.schema.fields]
         self.volatile: str | None = None
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
+        self._definitions = SessionDefinitions()
         try:
             plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
@@ -85,10 +89,16 @@ class TracedQuery:
             return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
         self._plan = plan
         self.occurrences = find_occurrences(plan.root, plan.tables)
+        self._definitions = self._read_definitions(plan, sql)
         self.volatile = find_volatile(plan.root, sql)
         self.volatile = self.volatile or self._declared_volatile()
         if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
+
+    def _read_definitions(self, plan: TracedPlan, sql: str) -> SessionDefinitions:
+        stored = (one.sql for one in self._names.values() if isinstance(one, ResolvedView | ResolvedFunction))
+        known = {name for name, found in self._names.items() if found is not None}
+        return read_definitions(self._resolver.session, plan.root, (sql, *stored), known)
 
     def _declared_volatile(self) -> str | None:
         """A function of the warehouse that is declared NOT DETERMINISTIC, whatever its body says."""
@@ -105,9 +115,9 @@ class TracedQuery:
 
     def context(self) -> str:
         """A digest of all that its result depends on besides its text and the rows of its tables: texts of views, ids
-        of columns that it uses, fixed states that it names, settings of the session.
+        of columns that it uses, fixed states that it names, settings and definitions of the session.
         """
-        parts = [read_result_settings(self._resolver.session)]
+        parts = [read_result_settings(self._resolver.session), *self._definitions.texts]
         used: dict[str, set[str]] = {}
         for one in self.occurrences:
             used.setdefault(one.table.lower(), set()).update(map(str.lower, one.columns.values()))
@@ -116,7 +126,7 @@ class TracedQuery:
                 parts.append(f"view {database}.{name}: {found.sql}")
             elif isinstance(found, ResolvedFunction):
                 parts.append(f"function {database}.{name}: {found.sql}")
-            elif isinstance(found, ResolvedTable) and split_database(database)[1] is not None:
+            elif isinstance(found, ResolvedTable) and (found.is_clause or split_database(database)[1]):
                 parts.append(f"state {database}.{name}: {found.key}")
             elif isinstance(found, ResolvedTable):
                 columns = used.get(f"{database}.{name}", set())
@@ -136,6 +146,8 @@ class TracedQuery:
         untracked = find_untracked(self._plan.root, self._plan.tables)
         if untracked is not None:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
+        if self._definitions.clause is not None:
+            return self._definitions.clause
         for name in (*key, *primary_key):  # SQL joins them by equality, the table stores them by value
             if not is_exact(self._types[self._columns.index(name.lower())]):
                 return f"a key whose equal values can differ ({name})"

@@ -18,6 +18,7 @@ from dbt.adapters.protocol import AdapterConfig
 from dbt.adapters.tablestore.config.changed_keys_config import Affected, read_affected
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
+from dbt.adapters.tablestore.config.row_choices import find_refused
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming, read_streaming
 from dbt.adapters.tablestore.config.value_shapes import (
@@ -355,10 +356,10 @@ def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
         return "append does not go with a primary key", f"use incremental_strategy='merge', or {keeps}"
     if strategy == "insert_overwrite" and not settings.partition_by:
         return "insert_overwrite needs partitions", "set partition_by, or use materialized='table'"
-    if (settings.update_columns or settings.exclude_columns) and strategy != "merge":
-        return "merge_update_columns and merge_exclude_columns need merge", "remove them, or use merge"
-    if settings.delete_when and strategy != "merge":
-        return f"delete_when does not go with {strategy}", "use incremental_strategy='merge'"
+    refused = find_refused(settings, strategy)
+    if refused is not None:
+        fix = f"remove {refused}, or use incremental_strategy='merge'"
+        return f"{refused} does not go with {strategy}", fix
     return None
 
 

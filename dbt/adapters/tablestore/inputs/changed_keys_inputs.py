@@ -179,7 +179,11 @@ def _difference(known: str | None, digest: str) -> str:
     before, now = (known or "").split("-"), digest.split("-")
     if len(before) != len(now):
         return "nothing says by which query its rows were made"
-    causes = ("its SQL", "a view, a column of an input or a setting that its query uses", "its config")
+    causes = (
+        "its SQL",
+        "a view, function, variable, past state, column of an input or setting that its query uses",
+        "its config",
+    )
     changed = [cause for cause, old, new in zip(causes, before, now, strict=True) if old != new]
     return f"{' and '.join(changed)} changed"
 

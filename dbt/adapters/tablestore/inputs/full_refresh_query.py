@@ -64,7 +64,8 @@ def made_otherwise(table: str) -> FixRequest:
     """TS1840: its rows are those of the same text over other views, columns or settings."""
     return _refused(
         table,
-        "a view, a column of an input or a setting that its query uses changed since its rows were made",
+        "a view, function, variable, past state, column of an input or setting that its query uses changed since its "
+        "rows were made",
         "run the model (dbt build), which compares all rows then",
     )
 

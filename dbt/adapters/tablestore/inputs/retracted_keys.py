@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from dbt.adapters.tablestore.config.row_choices import RETRACTIONS, find_refused
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import Engine, TableVersion
@@ -54,16 +55,7 @@ def plan_retractions(
 
 def _check_settings(name: str, settings: ModelSettings) -> None:
     """Settings by which the newest upsert of a key would not be its row."""
-    table, options = settings.table, dict(settings.table.options)
-    given = {
-        "merge_update_columns": table.update_columns,
-        "merge_exclude_columns": table.exclude_columns,
-        "incremental_predicates": table.predicates,
-        "sequence_field": options.get("sequence.field"),
-        "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
-        "delete_when": table.delete_when,
-    }
-    found = next((option for option, value in given.items() if value), None)
+    found = find_refused(settings.table, RETRACTIONS)
     if found is not None:
         raise FixModelQuery(
             "TS1867",

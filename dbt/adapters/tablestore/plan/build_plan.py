@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import StrEnum
 
 from dbt.adapters.tablestore.config.model_config import TableSettings
+from dbt.adapters.tablestore.config.row_choices import find_unneutral
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect, changed_keys_select
 from dbt.adapters.tablestore.plan.layout_changes import LayoutChange, ModelLayout, list_changes
 from dbt.adapters.tablestore.plan.select_sql import Sides, merge_select, replace_select
@@ -138,7 +139,17 @@ def _require_interval(settings: TableSettings, situation: Situation) -> None:
 
 
 def _require_same_table(settings: TableSettings, situation: Situation) -> None:
-    """What decides where and in which order rows lie changes only by a full refresh."""
+    """What decides where and in which order rows lie, and which row wins, changes only by a full refresh."""
+    unneutral = find_unneutral(situation.table_layout.options) if settings.affected is not None else None
+    if unneutral is not None:
+        raise FixRequest(
+            "TS2010",
+            f"table {situation.name} of a changed_keys model has {unneutral!r}",
+            why=f"its value {situation.table_layout.options[unneutral]!r} can keep another row of a key than the one "
+            "that the query gives now",
+            fix="run once with --full-refresh; if the error stays, ALTER TABLE "
+            f"{situation.name} UNSET TBLPROPERTIES ('{unneutral}')",
+        )
     for change in list_changes(settings, situation.table_layout):
         if change.is_asked:
             raise FixRequest(

@@ -1,0 +1,95 @@
+"""Config keys that decide which row of a key a table keeps: what each strategy does with them.
+
+INVARIANT  every such key has a decision for every strategy; one that contradicts it is refused, never ignored.
+WHY        changed_keys and the changes of a stream say by themselves which row is right: the one that the query gives
+           now. A key by which another row wins would keep a wrong one without an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Protocol
+
+RETRACTIONS = "retractions"  # a streaming model whose result has _row_kind and _snapshot_id
+
+
+class ModelKeys(Protocol):
+    """What is asked of a model's settings (TableSettings)."""
+
+    @property
+    def options(self) -> tuple[tuple[str, str], ...]:
+        """Table options of the config."""
+
+    @property
+    def delete_when(self) -> str | None:
+        """Which rows mean delete."""
+
+    @property
+    def update_columns(self) -> tuple[str, ...]:
+        """Columns that a merge sets."""
+
+    @property
+    def exclude_columns(self) -> tuple[str, ...]:
+        """Columns that a merge keeps."""
+
+    @property
+    def predicates(self) -> tuple[str, ...]:
+        """Which stored rows a merge looks at."""
+
+
+class Use(StrEnum):
+    """`APPLIED`: the strategy follows it; `UNUSED`: it has no meaning there, as in dbt's other adapters."""
+
+    APPLIED = "applied"
+    UNUSED = "unused"
+    REFUSED = "refused"
+
+
+_A, _U, _R = Use.APPLIED, Use.UNUSED, Use.REFUSED
+_COLUMNS = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch", "changed_keys", RETRACTIONS)
+_ROWS = {
+    "sequence_field":         (_A, _A, _A, _A, _A, _R, _R),
+    "merge_engine":           (_A, _A, _A, _A, _A, _R, _R),
+    "duplicates":             (_A, _A, _A, _A, _A, _R, _A),
+    "merge_update_columns":   (_R, _A, _R, _R, _R, _R, _R),
+    "merge_exclude_columns":  (_R, _A, _R, _R, _R, _R, _R),
+    "delete_when":            (_R, _A, _R, _R, _R, _R, _R),
+    "incremental_predicates": (_U, _A, _A, _U, _U, _R, _R),
+}  # fmt: skip
+# config key -> strategy -> what it does with it
+ROW_CHOICES: Mapping[str, Mapping[str, Use]] = {
+    key: dict(zip(_COLUMNS, uses, strict=True)) for key, uses in _ROWS.items()
+}
+# options of a table that already exists: key -> the value by which rows win as changed_keys needs it
+NEUTRAL_OPTIONS: Mapping[str, str | None] = {
+    "sequence.field": None,
+    "merge-engine": "deduplicate",
+    "tablestore.duplicates": "refuse",
+}
+
+
+def find_refused(table: ModelKeys, strategy: str) -> str | None:
+    """The first config key that a model sets against its strategy."""
+    return next((key for key in _given(table) if ROW_CHOICES[key][strategy] is Use.REFUSED), None)
+
+
+def find_unneutral(options: Mapping[str, str]) -> str | None:
+    """The first option by which a table keeps another row than the one that was written last."""
+    return next(
+        (key for key, neutral in NEUTRAL_OPTIONS.items() if options.get(key, neutral) != neutral), None
+    )
+
+
+def _given(table: ModelKeys) -> list[str]:
+    options = dict(table.options)
+    given = {
+        "merge_update_columns": table.update_columns,
+        "merge_exclude_columns": table.exclude_columns,
+        "incremental_predicates": table.predicates,
+        "sequence_field": "sequence.field" in options,
+        "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
+        "duplicates": options.get("tablestore.duplicates", "refuse") != "refuse",
+        "delete_when": table.delete_when,
+    }
+    return [key for key, value in given.items() if value]
