@@ -92,6 +92,7 @@ setup(
     zip_safe=False,
     entry_points={
         "console_scripts": ["tablestore=tablestore_engine.cli.main:main"],
+        "tablestore.profile": ["dbt=dbt.adapters.tablestore.profile_reader:read_target"],
         "tablestore.commands": [
             "demo=tablestore_demo.demo_command:register",
             "run-stream=dbt.adapters.tablestore.continuous.command:register",

@@ -32,7 +32,7 @@ from tablestore_engine.datasource.spark_source import register_source
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.ingest.open_ingest import open_ingest
 from tablestore_engine.log.avro_decode import FindSchema
-from tablestore_engine.log.kafka.client_settings import client_settings
+from tablestore_engine.log.kafka.client_settings import DeferredSettings, client_settings
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.topic_source import TopicSource
@@ -67,6 +67,8 @@ class Engine(EngineNames):
 
     `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
 
+    `spark` may be a function: it is asked when Spark is first needed.
+
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
 
     `say` gets a line now and then while publishing to a log takes long, and one that says how Spark reads an object
@@ -83,7 +85,7 @@ class Engine(EngineNames):
         self,
         warehouse: str,
         *,
-        spark: SparkSettings | None = None,
+        spark: SparkSettings | Callable[[], SparkSettings] | None = None,
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
@@ -92,7 +94,10 @@ class Engine(EngineNames):
         say: Callable[[str], None] = silent,
     ) -> None:
         let_signals_interrupt()
-        self._clients, self._runtime = client_settings(environ, said=log), runtime
+        self._runtime = runtime
+        self._clients: Mapping[str, str] = (
+            log if isinstance(log, DeferredSettings) else client_settings(environ, said=log)
+        )
         logs = KafkaSystem(self._clients, runtime, say)
         self._warehouse = Warehouse(
             warehouse,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tablestore_engine.api import WriteReport
+from tablestore_engine.api import CompactReport, WriteReport
 from tablestore_engine.spi import LogPosition, Publication
 
 
@@ -13,6 +13,21 @@ def log_record(position: LogPosition | None) -> dict[str, object]:
     return {"topic": position.name, "offsets": position.as_lists()}
 
 
+def exit_status(report: WriteReport | CompactReport) -> int:
+    """1 where something after the commit failed, which the report prints: the commit itself stays."""
+    return 1 if report.has_trouble else 0
+
+
+def expiry_record(report: WriteReport | CompactReport) -> dict[str, object]:
+    """What expired after a commit, and why that failed."""
+    return {
+        "expired": report.expired,
+        "not_expired": report.not_expired,
+        "partitions_expired": list(report.partitions.partitions) if report.partitions else [],
+        "partitions_trouble": report.partitions_trouble,
+    }
+
+
 def report_record(report: WriteReport) -> dict[str, object]:
     """What a commit or a publishing did."""
     return {
@@ -21,6 +36,7 @@ def report_record(report: WriteReport) -> dict[str, object]:
         **report.counts(),
         "staged": report.staged,
         **log_record(report.log),
+        **expiry_record(report),
     }
 
 

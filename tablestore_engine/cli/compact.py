@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import CompactReport
-from tablestore_engine.cli.commit_record import log_record
+from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -43,7 +43,7 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         write_out(f"{report.table}: {report.summary()}")
         write_out(f"  before  {_spelled(report.before)}\n  after   {_spelled(report.after)}")
-    return 0
+    return exit_status(report)
 
 
 def parse_partition(words: Sequence[str]) -> dict[str, str]:
@@ -72,10 +72,7 @@ def compact_record(report: CompactReport) -> dict[str, object]:
         "before": vars(report.before),
         "after": vars(report.after),
         **log_record(report.log),
-        "expired": report.expired,
-        "not_expired": report.not_expired,
-        "partitions_expired": list(report.partitions.partitions) if report.partitions else [],
-        "partitions_trouble": report.partitions_trouble,
+        **expiry_record(report),
     }
 
 

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
-from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, find_warehouse, open_engine
-from tablestore_engine.cli.warehouse_folder import WAREHOUSE_ENV
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.cli.profile_target import option_words
+from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, choose_warehouse, open_engine
+from tablestore_engine.cli.warehouse_folder import WAREHOUSE_ENV, UnclearWarehouse
 from tablestore_engine.spi import absolute_address, is_object_store
 
 Run = Callable[[argparse.Namespace], int]
@@ -50,7 +50,7 @@ def _setting(text: str) -> tuple[str, str]:
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    address = _pick_warehouse(arguments.warehouse)
+    address = _pick_warehouse(arguments)
     if not is_object_store(address) and not Path(address).exists():
         # registered first, so that it runs last: Spark's own scratch is gone by then
         atexit.register(_remove_empty, Path(address))
@@ -64,14 +64,14 @@ def _run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _pick_warehouse(given: str | None) -> str:
+def _pick_warehouse(arguments: argparse.Namespace) -> str:
     """The warehouse of other commands; else the one that a build here would make."""
-    named = given or os.environ.get(WAREHOUSE_ENV)
+    named = arguments.warehouse or (None if option_words(arguments) else os.environ.get(WAREHOUSE_ENV))
     if named:
         return absolute_address(named, Path.cwd())
     try:
-        return find_warehouse(None, os.environ, Path.cwd())
-    except FixRequest:
+        return choose_warehouse(arguments)
+    except UnclearWarehouse:
         return str(Path.cwd() / "warehouse")
 
 

@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable
 
 from tablestore_engine.api import Engine
-from tablestore_engine.cli.commit_record import report_record
+from tablestore_engine.cli.commit_record import exit_status, report_record
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.staged import check_published, get_staged, publish_staged
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
@@ -57,7 +57,7 @@ def _run(arguments: argparse.Namespace) -> int:
         write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
     else:
         write_out(f"{arguments.table}: {report.summary()}")
-    return 0
+    return exit_status(report)
 
 
 def _say_others(done: tuple[Publication, ...], item: Staged) -> None:

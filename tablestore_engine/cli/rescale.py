@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.cli.commit_record import log_record
+from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 
@@ -34,13 +34,14 @@ def _run(arguments: argparse.Namespace) -> int:
                 "snapshot": report.snapshot_id,
                 "committed": not report.is_empty,
                 **log_record(report.log),
+                **expiry_record(report),
             }
         )
     elif report.is_empty:
         write_out(f"{arguments.table}: has {before} buckets already")
     else:
         write_out(f"{arguments.table}: {before} → {arguments.buckets} buckets: {report.summary()}")
-    return 0
+    return exit_status(report)
 
 
 REGISTER = {"rescale": _register}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
-from tablestore_engine.cli.commit_record import log_record
+from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 
@@ -45,11 +45,12 @@ def _run(arguments: argparse.Namespace) -> int:
                 "committed": not report.is_empty,
                 **counts,
                 **log_record(report.log),
+                **expiry_record(report),
             }
         )
     else:
         write_out(f"{arguments.table}: the rows of {meant}: {report.summary()}")
-    return 0
+    return exit_status(report)
 
 
 REGISTER = {"restore": _register}

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from tablestore_engine.api import SqlResult
-from tablestore_engine.cli.commit_record import report_record
+from tablestore_engine.cli.commit_record import exit_status, report_record
 from tablestore_engine.cli.output import print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -41,20 +41,21 @@ def _run(arguments: argparse.Namespace) -> int:
         result = engine.sql(statement)
     if result.notice is not None:
         say(result.notice)
+    status = 0 if result.report is None else exit_status(result.report)
     limit = arguments.limit
     if limit is None:
         limit = len(result.rows) if arguments.json else _SHOWN_ROWS
     rows = result.rows[: max(limit, 0)]
     if arguments.json:
         print_json(sql_record(result, rows))
-        return 0
+        return status
     if result.columns:
         print_table([name for name, _ in result.columns], rows)
     if len(rows) < len(result.rows):
         say(f"{len(rows)} of {len(result.rows)} rows; see more with --limit {len(result.rows)}")
     if result.report is not None:
         write_out(f"{result.report.table}: {result.report.summary()}")
-    return 0
+    return status
 
 
 def sql_record(result: SqlResult, rows: Sequence[Sequence[object]]) -> dict[str, object]:

@@ -12,7 +12,7 @@ from functools import partial
 
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.command_parser import did_you_mean
-from tablestore_engine.cli.commit_record import publication_record
+from tablestore_engine.cli.commit_record import exit_status, publication_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import (
     add_brokers,
@@ -161,7 +161,7 @@ def _publish(engine: Engine, rest: list[str], arguments: argparse.Namespace) -> 
             if one.state == PUBLISHED or len(done) > 1:  # what refused the only one is raised
                 write_out(one.line())
     check_published(done)
-    return 0
+    return max((exit_status(one.report) for one in done if one.report is not None), default=0)
 
 
 _ACTIONS = {"list": _list, "show": _show, "drop": _drop, "publish": _publish}

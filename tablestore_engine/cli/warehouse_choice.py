@@ -16,8 +16,25 @@ from pathlib import Path
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.cli.command_parser import did_you_mean
 from tablestore_engine.cli.output import say
+from tablestore_engine.cli.profile_target import (
+    LazyTarget,
+    add_profile_options,
+    find_target,
+    installed_reader,
+    log_settings,
+    option_words,
+    project_words,
+    spark_settings,
+)
 from tablestore_engine.cli.terminal_progress import command_progress
-from tablestore_engine.cli.warehouse_folder import FOLDER, WAREHOUSE_ENV, find_folder, our_users, owner_of
+from tablestore_engine.cli.warehouse_folder import (
+    FOLDER,
+    WAREHOUSE_ENV,
+    UnclearWarehouse,
+    find_folder,
+    our_users,
+    owner_of,
+)
 from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.spi import (
@@ -25,7 +42,9 @@ from tablestore_engine.spi import (
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
     SYSTEM,
+    DeferredSettings,
     absolute_address,
+    client_settings,
     fetch_s3_jars,
     is_object_store,
     local_folder,
@@ -45,14 +64,15 @@ def add_place(parser: argparse.ArgumentParser, *, name: str | None = "table") ->
         "--warehouse",
         metavar="ADDRESS",
         help=f"a folder or s3://BUCKET/PREFIX (default: ${WAREHOUSE_ENV}, "
-        f"else `{FOLDER}` here, above or one folder below)",
+        f"else `{FOLDER}` here, above or one folder below, else the profile's)",
     )
+    add_profile_options(parser)
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
 def add_brokers(parser: argparse.ArgumentParser) -> None:
     """--bootstrap, --kafka-config."""
-    text = f"Kafka brokers (default: ${KAFKA_ENV}); tables do not name any"
+    text = f"Kafka brokers (default: ${KAFKA_ENV}, else the profile); tables do not name any"
     parser.add_argument("--bootstrap", metavar="HOST:PORT", help=text)
     text = f"settings of the Kafka client, as security.protocol=SASL_SSL, a line each (default: ${KAFKA_CONFIG_ENV})"
     parser.add_argument("--kafka-config", metavar="FILE", help=text)
@@ -94,14 +114,13 @@ def _named_warehouse(named: str, here: Path) -> str:
 @contextmanager
 def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) -> Iterator[Engine]:
     """The engine of the command's warehouse. Raises TS1920, TS1921."""
-    address = warehouse or find_warehouse(arguments.warehouse, os.environ, Path.cwd())
-    master = getattr(arguments, "master", None)
-    conf = dict(getattr(arguments, "conf", ()))
-    jars = partial(fetch_s3_jars, say) if getattr(arguments, "fetch_connector", False) else tuple
+    address = warehouse or choose_warehouse(arguments)
+    words = project_words(option_words(arguments), os.environ, Path.cwd(), address)
+    target = LazyTarget(words, address, installed_reader)
     engine = Engine(
         address,
-        spark=SparkSettings(master or SparkSettings.master, conf, more_jars=jars, sql_only=True),
-        log=_said_of_kafka(arguments),
+        spark=partial(_spark_settings, arguments, target),
+        log=_kafka_settings(arguments, target),
         trusted_sql=getattr(arguments, "trusted_sql", False),
         runtime=replace(SYSTEM, progress=command_progress(as_json=getattr(arguments, "json", False))),
         say=say,
@@ -112,11 +131,46 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
         engine.close()
 
 
-def _said_of_kafka(arguments: argparse.Namespace) -> dict[str, str]:
-    """Flags alone; the engine reads the environment. Raises TS1097, TS1098."""
+def choose_warehouse(arguments: argparse.Namespace) -> str:
+    """What is named; else the profile's where its options are given; else near the current folder; else the profile's.
+
+    Raises NotFound TS1920, UnclearWarehouse TS1921, FixRequest TS1930, TS1945.
+    """
+    words, here = option_words(arguments), Path.cwd()
+    if words and arguments.warehouse is None:
+        target = find_target(words, installed_reader)
+        if target is not None:
+            return target.location
+    try:
+        return find_warehouse(arguments.warehouse, os.environ, here)
+    except UnclearWarehouse:
+        target = find_target(project_words(words, os.environ, here, None), installed_reader)
+        if target is None:
+            raise
+        return target.location
+
+
+def _spark_settings(arguments: argparse.Namespace, target: LazyTarget) -> SparkSettings:
+    """--master and --conf over the profile."""
+    found = spark_settings(target, getattr(arguments, "master", None), dict(getattr(arguments, "conf", ())))
+    if getattr(arguments, "fetch_connector", False):
+        return replace(found, more_jars=partial(fetch_s3_jars, say))
+    return found
+
+
+def _kafka_settings(arguments: argparse.Namespace, target: LazyTarget) -> Mapping[str, str]:
+    """Flags, over the environment; without flags the profile below both: its passwords are for its own brokers.
+
+    Raises TS1097, TS1098.
+    """
     file, brokers = getattr(arguments, "kafka_config", None), getattr(arguments, "bootstrap", None)
     settings = read_settings(file, by="--kafka-config") if file else {}
-    return {**settings, BROKERS: brokers} if brokers else settings
+    if settings or brokers:
+        return {**settings, BROKERS: brokers} if brokers else settings
+    has_brokers = KAFKA_ENV in os.environ
+    return DeferredSettings(
+        lambda: client_settings(os.environ, profile=log_settings(target, has_brokers=has_brokers))
+    )
 
 
 def list_names(engine: Engine, wanted: str | None) -> tuple[str, ...]:

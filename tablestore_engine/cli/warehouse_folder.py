@@ -16,6 +16,10 @@ WAREHOUSE_ENV = "TABLESTORE_WAREHOUSE"
 FOLDER = "warehouse"
 
 
+class UnclearWarehouse(FixRequest):
+    """TS1921: none is near, or several are."""
+
+
 def owner_of(folder: Path) -> int:
     """The user id that a folder belongs to."""
     return folder.stat().st_uid
@@ -46,7 +50,7 @@ def find_folder(here: Path, users: frozenset[int], owner_of: Callable[[Path], in
     if len(below) == 1:
         return below[0]
     found = ", ".join(str(path.relative_to(here)) for path in below)
-    raise FixRequest(
+    raise UnclearWarehouse(
         "TS1921",
         "it is not clear which warehouse is meant",
         why=f"there are {found}"

@@ -6,7 +6,9 @@ INVARIANT  no JVM before that, unless the caller says that it will be needed: `s
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -20,10 +22,10 @@ from tablestore_engine.spark.session import SparkSettings, open_session, session
 
 
 class LazySession:
-    """Shared by the threads of a process; `place`: where scratch lies."""
+    """Shared by the threads of a process; `place`: where scratch lies. `settings` may be a function, asked at first use."""
 
-    def __init__(self, settings: SparkSettings, place: ScratchPlace) -> None:
-        self._settings = settings
+    def __init__(self, settings: SparkSettings | Callable[[], SparkSettings], place: ScratchPlace) -> None:
+        self._given = settings
         self._place = place
         self._session: SparkSession | None = None
         self._starting = OrderedLock("first use of Spark", Rank.ENGINE_SPARK)
@@ -34,7 +36,7 @@ class LazySession:
             return self._session
         with self._starting:
             if self._session is None:
-                self._session = open_session(self._settings, self._place)
+                self._session = open_session(self.settings, self._place)
             return self._session
 
     def start_ahead(self) -> None:
@@ -54,14 +56,14 @@ class LazySession:
         """Whether `get` returns at once."""
         return self._session is not None
 
-    @property
+    @cached_property
     def settings(self) -> SparkSettings:
         """As the engine was made with them."""
-        return self._settings
+        return self._given if isinstance(self._given, SparkSettings) else self._given()
 
     def scratch(self) -> Path:
         """The session's folder for files that end with it."""
-        return session_scratch(self._place, self._settings)
+        return session_scratch(self._place, self.settings)
 
     def cancel_jobs(self, tag: str) -> None:
         """Stop the jobs that carry the tag; none without a session. The JVM may go on planning: a resident one is not

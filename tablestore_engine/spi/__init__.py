@@ -34,6 +34,7 @@ from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
     KAFKA_ENV,
+    DeferredSettings,
     client_settings,
     read_settings,
 )
@@ -117,6 +118,7 @@ __all__ = [
     "ConsumerFacts",
     "DataFileGone",
     "DatabaseSource",
+    "DeferredSettings",
     "EmptyBatches",
     "EmptyQuery",
     "EngineBug",

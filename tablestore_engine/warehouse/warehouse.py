@@ -62,7 +62,7 @@ class Warehouse:
     def __init__(
         self,
         path: str,
-        spark: SparkSettings,
+        spark: SparkSettings | Callable[[], SparkSettings],
         log: ChangelogSystem,
         runtime: Runtime,
         *,

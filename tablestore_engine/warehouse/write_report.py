@@ -39,6 +39,11 @@ class WriteReport(CommitCounts):
     partitions_trouble: str | None = None
     seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def has_trouble(self) -> bool:
+        """Whether something after the commit failed: `not_expired` or `partitions_trouble` says what."""
+        return not (self.not_expired is None and self.partitions_trouble is None)
+
     def summary(self) -> str:
         """`snapshot 7 (+120 ~30 -3)` or `staged snapshot 7 (@staged) (+120 …)`; ` · ` and where its messages lie."""
         text = (

@@ -9,7 +9,8 @@ INVARIANT  a secret comes by a file or the profile: no option and no variable of
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property
 from pathlib import Path
 
 from tablestore_engine.errors import FixRequest
@@ -45,6 +46,26 @@ def client_settings(
     for source, settings in sources:
         found |= translate_settings(settings, source)
     return found
+
+
+class DeferredSettings(Mapping[str, str]):
+    """What client_settings gives, read at first use: a profile costs seconds, and few commands need a log."""
+
+    def __init__(self, read: Callable[[], Mapping[str, str]]) -> None:
+        self._read = read
+
+    @cached_property
+    def _found(self) -> Mapping[str, str]:
+        return self._read()
+
+    def __getitem__(self, key: str) -> str:
+        return self._found[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._found)
+
+    def __len__(self) -> int:
+        return len(self._found)
 
 
 def read_settings(name: str, *, by: str) -> dict[str, str]:

@@ -41,6 +41,11 @@ class CompactReport:
         """Whether nothing was due."""
         return not self.snapshot_ids
 
+    @property
+    def has_trouble(self) -> bool:
+        """As of WriteReport."""
+        return not (self.not_expired is None and self.partitions_trouble is None)
+
     def summary(self) -> str:
         """`snapshot 7, 9 files → 1`."""
         if self.is_empty:

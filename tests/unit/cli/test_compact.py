@@ -81,3 +81,28 @@ def test_through_the_api(tmp_path: Path) -> None:
         assert table.compact().is_empty
         assert table.scan().to_arrow().num_rows == 3
         assert table.verify() == ()
+
+
+@pytest.mark.parametrize(
+    "words", [("compact", "--full"), ("restore", "--to", "2"), ("rescale", "--buckets", "2")], ids=lambda words: words[0]
+)  # fmt: skip
+def test_commit_whose_expiry_fails_ends_with_status_1(
+    run: Run, warehouse: Path, words: tuple[str, ...]
+) -> None:
+    """The commit stands; the error is printed, and is in the JSON."""
+    options = {
+        "snapshot.num-retained.min": 1,
+        "snapshot.num-retained.max": 2,
+        "tablestore.expire-grace": "0 ms",
+    }
+    schema = pa.schema({"id": pa.int64()})
+    table = Engine(str(warehouse)).create_table("demo.t", schema, primary_key="id", options=options)
+    for number in range(3):
+        table.upsert([{"id": number}])
+    consumer = warehouse / "demo.db/t/consumer/consumer-flink"
+    consumer.parent.mkdir()
+    consumer.write_text("{")
+    done = run(words[0], "demo.t", *words[1:])
+    assert (done.status, "did not expire: TS1391" in done.out) == (1, True)
+    assert table.latest_snapshot_id() == 4
+    assert "not_expired" in run(words[0], "demo.t", *words[1:], "--json").json
