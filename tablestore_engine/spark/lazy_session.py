@@ -22,7 +22,7 @@ from tablestore_engine.spark.session import SparkSettings, open_session, session
 
 
 class LazySession:
-    """Shared by the threads of a process; `place`: where scratch lies. `settings` may be a function, asked at first use."""
+    """Shared by the threads of a process; `place`: where scratch lies. A function `settings` is asked at first use."""
 
     def __init__(self, settings: SparkSettings | Callable[[], SparkSettings], place: ScratchPlace) -> None:
         self._given = settings

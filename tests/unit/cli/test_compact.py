@@ -84,7 +84,8 @@ def test_through_the_api(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("compact", "--full"), ("restore", "--to", "2"), ("rescale", "--buckets", "2")], ids=lambda words: words[0]
+    "words", [("compact", "--full"), ("restore", "--to", "2"), ("rescale", "--buckets", "2")],
+    ids=lambda words: words[0],
 )  # fmt: skip
 def test_commit_whose_expiry_fails_ends_with_status_1(
     run: Run, warehouse: Path, words: tuple[str, ...]
