@@ -12,9 +12,10 @@ INVARIANT  a versioned name (`demo__s7.orders`) is immutable; a plain name is re
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -127,26 +128,27 @@ class Resolver:
         with self._registry.in_use():  # until its states are handed out
             frame, meanings = self.pinned_query(text, overrides, args)
             with self._registry.lock:
-                self._registry.hand_out(
-                    [
-                        self._tables.key_of(found)
-                        for found in meanings.values()
-                        if isinstance(found, ResolvedTable)
-                    ]
-                )
+                tables = [found for found in meanings.values() if isinstance(found, ResolvedTable)]
+                self._registry.hand_out([self._tables.key_of(found) for found in tables])
         return frame
 
     def pinned_query(
-        self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
+        self,
+        text: str,
+        overrides: Overrides = NO_OVERRIDES,
+        args: Mapping[str, object] | None = None,
+        make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql,
     ) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
-        """The rows, and what each (database, name) in lower case of the statement meant; None: nothing of ours.
+        """What `make` makes of the text, and what each (database, name) of it, in lower case, meant (None: not ours).
 
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
             statement = StatementNames(self._names, overrides, self._session, self._system_view)
             text = self._prepare(text, statement, depth=0)
-            frame = self._analyse(text, statement, dict(args) if args else None)
+            frame = self._analyse(
+                text, statement, partial(SparkSession.sql, args=dict(args)) if args else make
+            )
             if statement.calls_functions:
                 frame = expanded(frame, self._session)
             pruner = self._tables.pruner()
@@ -227,13 +229,13 @@ class Resolver:
         self,
         text: str,
         statement: StatementNames,
-        args: dict[str, object] | None = None,
+        make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql,
         session: SparkSession | None = None,
     ) -> DataFrame:
         """Step 3."""
         for _ in range(_ROUNDS_MAX):
             try:
-                return (session or self._session).sql(text, args)
+                return make(session or self._session, text)
             except AnalysisException as error:
                 if not is_missing_name(error):
                     raise spark_errors.translate(error) from None

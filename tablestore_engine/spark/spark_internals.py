@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql.classic.column import Column as ClassicColumn
 
 from tablestore_engine.errors import RetryError
 
@@ -62,6 +63,22 @@ class SparkInner:
     def analyzed_frame(self, plan: Jvm) -> DataFrame:
         """A frame over a plan that Spark analyzes first; parts of it may be analyzed already."""
         return DataFrame(self._of_rows(self._session._jsparkSession, plan), self._session)
+
+    def parsed(self, text: str) -> Jvm:
+        """The plan that Spark's parser makes of a statement; no name in it means anything yet."""
+        return self._session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+
+    def column(self, expression: Jvm) -> Column:
+        """An expression as a column of frames."""
+        return ClassicColumn(_single(self._sql.classic, "ExpressionUtils").column(expression))
+
+    def named(self, name: str) -> Jvm:
+        """A name of one part, unresolved."""
+        return self._catalyst.analysis.UnresolvedAttribute(self._to_seq([name]))
+
+    def has_subquery(self, expression: Jvm) -> bool:
+        """Whether a query is inside of it."""
+        return bool(self._expressions.SubqueryExpression.hasSubquery(expression))
 
     def with_rules(self, plan: Jvm, rules: Iterable[str]) -> Jvm:
         """CTEs in place of their references, then the optimizer's rules of these names, once each."""

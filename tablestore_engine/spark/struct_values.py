@@ -7,100 +7,107 @@ INVARIANT  what cannot be cast raises instead of becoming NULL, at any depth: Sp
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - pyspark's own name for it
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.nested_fields import match_names
-from tablestore_engine.spark.spark_types import has_spark_type, spark_type
-from tablestore_engine.sql.scanner import quote_name, quote_string
-
-_VARIABLE = "__ts_value"
-_SUBQUERY = re.compile(r"\bselect\b", re.IGNORECASE)
+from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl, spark_type
+from tablestore_engine.sql.scanner import quote_string
 
 
 @dataclass(frozen=True)
-class ValueTypes:
-    """The types that Spark found for the expressions of nested columns; `by_name`: how their fields match."""
+class Value:
+    """An expression with the type that Spark found. Spark takes no subquery in a lambda."""
 
-    by_name: bool
-    types: Mapping[str, st.DataType] = field(default_factory=dict)
-
-    def matched(self, expression: str, column: DataField) -> str:
-        """The expression with the fields in the order of the column. Raises FixRequest TS1551."""
-        given = self.types.get(expression)
-        if given is None or not has_spark_type(column.type):
-            return expression
-        return match_fields(expression, given, spark_type(column.type), column.name, by_name=self.by_name)
+    column: Column
+    type: st.DataType
+    has_subquery: bool = False
 
 
-def match_fields(
-    expression: str, given: st.DataType, wanted: st.DataType, path: str, *, by_name: bool
-) -> str:
-    """SQL for `expression` of type `given` with the fields of `wanted`, and their types. Raises FixRequest TS1551.
+def assigned(value: Value, field: DataField, *, by_name: bool, path: str | None = None) -> Column:
+    """The value cast to the column, its fields matched; what cannot be cast raises instead of becoming NULL.
+
+    Raises FixRequest TS1551. `path`: how errors name the column, if not by its name.
+    """
+    path = path or field.name
+    if field.type.is_atomic:
+        return checked_cast(value.column, spark_ddl(field.type), path)
+    column = value.column
+    if has_spark_type(field.type):
+        column = match_fields(value, spark_type(field.type), path, by_name=by_name)
+    return column.cast(spark_ddl(field.type))
+
+
+def match_fields(value: Value, wanted: st.DataType, path: str, *, by_name: bool) -> Column:
+    """The value with the fields of `wanted`, and their types. Raises FixRequest TS1551.
 
     The expression is evaluated once, as the argument of a lambda. Spark takes no subquery there: one is repeated, since
-    Spark runs equal ones once, and refused where lists or maps inside need a lambda. `path`: of the column.
+    Spark runs equal ones once, and refused where lists or maps inside need a lambda.
     """
-    once = f"{_VARIABLE}0"
-    value = _Matching(by_name).value(once, given, wanted, path)
-    if value == once:
-        return expression
-    if _SUBQUERY.search(expression):
-        value = _Matching(by_name).value(f"({expression})", given, wanted, path)
-        if _VARIABLE in value:
-            raise _subquery(given, wanted, path)
-        return value
-    return f"transform(array({expression}), {once} -> {value})[0]"
+    matching = _Matching(by_name, has_subquery=value.has_subquery)
+    moved = matching.value(value.column, value.type, wanted, path)
+    if moved is value.column or value.has_subquery:
+        return moved
+    return F.transform(F.array(value.column), lambda one: matching.value(one, value.type, wanted, path))[0]
 
 
-@dataclass
+@dataclass(frozen=True)
 class _Matching:
-    """One walk through a type; `count`: lambda variables so far, each has a name of its own."""
+    """Walks through a type."""
 
     by_name: bool
-    count: int = 0
+    has_subquery: bool
 
-    def value(self, text: str, given: st.DataType, wanted: st.DataType, path: str) -> str:
-        """`text` itself where nothing moves. Kinds that differ are left to the cast, which refuses them."""
+    def value(self, one: Column, given: st.DataType, wanted: st.DataType, path: str) -> Column:
+        """`one` itself where nothing moves. Kinds that differ are left to the cast, which refuses them."""
         if isinstance(given, st.StructType) and isinstance(wanted, st.StructType):
-            return self._struct(text, given, wanted, path)
+            return self._struct(one, given, wanted, path)
         if isinstance(given, st.ArrayType) and isinstance(wanted, st.ArrayType):
-            one = self._variable()
-            made = self.value(one, given.elementType, wanted.elementType, f"{path}.element")
-            return text if made == one else f"transform({text}, {one} -> {made})"
+            inside, path = (given.elementType, wanted.elementType), f"{path}.element"
+            if not self._moves(*inside, path):
+                return one
+            self._check_lambda(given, wanted, path)
+            return F.transform(one, lambda element: self.value(element, *inside, path))
         if isinstance(given, st.MapType) and isinstance(wanted, st.MapType):
-            return self._map(text, given, wanted, path)
+            return self._map(one, given, wanted, path)
         if _is_leaf(given) and _is_leaf(wanted) and given.simpleString() != wanted.simpleString():
-            return checked_cast(text, wanted.simpleString(), path)
-        return text
+            return checked_cast(one, wanted.simpleString(), path)
+        return one
 
-    def _struct(self, text: str, given: st.StructType, wanted: st.StructType, path: str) -> str:
+    def _moves(self, given: st.DataType, wanted: st.DataType, path: str) -> bool:
+        probe = F.lit(None)
+        return self.value(probe, given, wanted, path) is not probe
+
+    def _check_lambda(self, given: st.DataType, wanted: st.DataType, path: str) -> None:
+        if self.has_subquery:
+            raise _subquery(given, wanted, path)
+
+    def _struct(self, one: Column, given: st.StructType, wanted: st.StructType, path: str) -> Column:
         places = _places(given.names, wanted.names, path, by_name=self.by_name)
         parts, moved = [], False
         for at, (place, target) in enumerate(zip(places, wanted.fields, strict=True)):
             source = given.fields[place]
-            part = f"{text}.{quote_name(source.name)}"
+            part = one.getField(source.name)
             made = self.value(part, source.dataType, target.dataType, f"{path}.{target.name}")
-            parts.append(f"{quote_string(target.name)}, {made}")
-            moved = moved or place != at or made != part
-        return f"if({text} is null, null, named_struct({', '.join(parts)}))" if moved else text
+            parts += [F.lit(target.name), made]
+            moved = moved or place != at or made is not part
+        return F.when(one.isNotNull(), F.named_struct(*parts)) if moved else one
 
-    def _map(self, text: str, given: st.MapType, wanted: st.MapType, path: str) -> str:
-        key, value = self._variable(), self._variable()
-        keys = self.value(key, given.keyType, wanted.keyType, f"{path}.key")
-        values = self.value(value, given.valueType, wanted.valueType, f"{path}.value")
-        if keys != key:
-            text = f"transform_keys({text}, ({key}, {value}) -> {keys})"
-        return text if values == value else f"transform_values({text}, ({key}, {value}) -> {values})"
-
-    def _variable(self) -> str:
-        self.count += 1
-        return f"{_VARIABLE}{self.count}"
+    def _map(self, one: Column, given: st.MapType, wanted: st.MapType, path: str) -> Column:
+        keys = (given.keyType, wanted.keyType, f"{path}.key")
+        values = (given.valueType, wanted.valueType, f"{path}.value")
+        if self._moves(*keys):
+            self._check_lambda(given, wanted, path)
+            one = F.transform_keys(one, lambda key, _: self.value(key, *keys))
+        if self._moves(*values):
+            self._check_lambda(given, wanted, path)
+            one = F.transform_values(one, lambda _, value: self.value(value, *values))
+        return one
 
 
 def _subquery(given: st.DataType, wanted: st.DataType, path: str) -> FixRequest:
@@ -112,12 +119,12 @@ def _subquery(given: st.DataType, wanted: st.DataType, path: str) -> FixRequest:
     )
 
 
-def checked_cast(expression: str, type_text: str, path: str) -> str:
-    """SQL that casts to an atomic type; a value that does not fit raises TS1603 with `path`."""
-    cast = f"try_cast({expression} as {type_text})"
-    told = quote_string(f"TS1603 column {path}: a value does not fit {type_text}: ")
-    misfit = f"({expression}) is not null and {cast} is null"
-    return f"if({misfit}, raise_error({told} || cast({expression} as string)), {cast})"
+def checked_cast(value: Column, type_text: str, path: str) -> Column:
+    """A cast to an atomic type; a value that does not fit raises TS1603 with `path`."""
+    cast = value.try_cast(type_text)
+    told = F.lit(f"TS1603 column {path}: a value does not fit {type_text}: ")
+    misfit = value.isNotNull() & cast.isNull()
+    return F.when(misfit, F.raise_error(F.concat(told, value.cast("string")))).otherwise(cast)
 
 
 def _is_leaf(type_: st.DataType) -> bool:

@@ -208,7 +208,7 @@ def _table_elements(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple
     while True:
         constraint = cursor.name() if cursor.accept("CONSTRAINT") else ""
         if cursor.accept("PRIMARY", "KEY"):
-            key = cursor.names_in_parentheses()
+            key = _only_key(key, cursor.names_in_parentheses())
             cursor.accept("NOT", "ENFORCED")
         elif cursor.sees("CHECK") and cursor.sees_operator("(", ahead=1):
             cursor.expect("CHECK")
@@ -221,11 +221,17 @@ def _table_elements(cursor: Cursor) -> tuple[tuple[ColumnDefinition, ...], tuple
         else:
             columns.append(cursor.column())
             if cursor.accept("PRIMARY", "KEY"):
-                key = (columns[-1].name,)
+                key = _only_key(key, (columns[-1].name,))
                 cursor.accept("NOT", "ENFORCED")
         if not cursor.accept(","):
             cursor.expect(")")
             return tuple(columns), key, tuple(checks)
+
+
+def _only_key(known: tuple[str, ...], key: tuple[str, ...]) -> tuple[str, ...]:
+    if known:
+        raise not_offered("CREATE TABLE … a second PRIMARY KEY")
+    return key
 
 
 def _create_view(cursor: Cursor, *, replace: bool) -> CreateView:

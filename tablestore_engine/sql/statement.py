@@ -111,7 +111,9 @@ class Drop:
 
 @dataclass(frozen=True)
 class Insert:
-    """INSERT INTO | OVERWRITE; `partition` maps column to literal text, or None for a dynamic one."""
+    """INSERT INTO | OVERWRITE; `partition` maps column to literal text, or None for a dynamic one. `head`: its text
+    before the query.
+    """
 
     name: TableName
     query: str
@@ -119,51 +121,32 @@ class Insert:
     partition: tuple[tuple[str, str | None], ...] = ()
     columns: tuple[str, ...] = ()
     by_name: bool = False
+    head: str = ""
 
 
 @dataclass(frozen=True)
 class Delete:
-    """DELETE FROM; no condition deletes all rows."""
+    """DELETE FROM; without a condition (`all_rows`) nothing of it needs Spark. `text`: the whole statement."""
 
     name: TableName
-    alias: str | None = None
-    condition: str | None = None
+    text: str
+    all_rows: bool = False
 
 
 @dataclass(frozen=True)
 class Update:
-    """UPDATE … SET; assignments are (column, expression text)."""
+    """UPDATE … SET; Spark reads its whole `text`."""
 
     name: TableName
-    assignments: Pairs
-    alias: str | None = None
-    condition: str | None = None
-
-
-@dataclass(frozen=True)
-class MergeClause:
-    """One WHEN: `match` matched | not_matched | not_matched_by_source; `action` update | delete | insert.
-
-    `star` is UPDATE SET * or INSERT *; else assignments are (column, expression).
-    """
-
-    match: str
-    action: str
-    condition: str | None = None
-    star: bool = False
-    assignments: Pairs = ()
+    text: str
 
 
 @dataclass(frozen=True)
 class Merge:
-    """MERGE INTO; `source` is the relation text after USING, without its alias."""
+    """MERGE INTO; Spark reads its whole `text`."""
 
     name: TableName
-    source: str
-    condition: str
-    clauses: tuple[MergeClause, ...]
-    alias: str | None = None
-    source_alias: str | None = None
+    text: str
 
 
 @dataclass(frozen=True)

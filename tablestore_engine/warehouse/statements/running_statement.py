@@ -5,10 +5,10 @@ INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from;
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.near_names import TABLES
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
@@ -18,6 +18,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.missing_names import DEFAULT_DATABASE
+from tablestore_engine.spark.parsed_changes import ParsedChange, parse_change
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.spark_types import parse_ddl
 from tablestore_engine.sql import statement as sql
@@ -51,9 +52,11 @@ class RunningStatement:
         """Names for SQL; starts the session at first use."""
         return self.spark.get()
 
-    def frame(self, text: str) -> DataFrame:
-        """A query, analysed."""
-        return self.resolver.pinned_query(text, self.overrides)[0]
+    def frame(
+        self, text: str, make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql
+    ) -> DataFrame:
+        """A query, or what `make` makes of its text, analysed."""
+        return self.resolver.pinned_query(text, self.overrides, make=make)[0]
 
     def place(self, name: sql.TableName) -> tuple[str, str]:
         """Database and table of a name; one without a database belongs to `default`."""
@@ -92,15 +95,19 @@ class RunningStatement:
             for c in columns
         )
 
-    def write(self, name: sql.TableName, query: str, request: RowsRequest) -> StatementResult:
-        """The rows of a query into a table."""
-        frame = self.frame(query)
-        return StatementResult(report=self.actions.write_rows(*self.place(name), frame, request))
-
-    def rewrite(self, name: sql.TableName, query: str, mode: WriteMode) -> StatementResult:
-        """Rows that are computed from the table's own: they are right on the state that the query has read."""
-        frame, meanings = self.resolver.pinned_query(query, self.overrides)
-        database, table = self.place(name)
+    def rewrite(
+        self,
+        s: sql.Update | sql.Delete | sql.Merge,
+        rows_of: Callable[[ParsedChange], DataFrame],
+        mode: WriteMode,
+    ) -> StatementResult:
+        """Rows that are computed from the table's own: they are right on the state that the statement has read."""
+        frame, meanings = self.resolver.pinned_query(
+            s.text,
+            self.overrides,
+            make=lambda session, text: rows_of(parse_change(session, text, s.name)),
+        )
+        database, table = self.place(s.name)
         base = meanings.get((database.lower(), table.lower()))
         request = RowsRequest(mode, computed_from=base.snapshot if isinstance(base, ResolvedTable) else None)
         return StatementResult(report=self.actions.write_rows(database, table, frame, request))

@@ -5,9 +5,12 @@ INVARIANT  a statement is checked, and its query analysed, before the first acti
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.spark.spark_types import fields_from_spark, shown_type
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
@@ -18,9 +21,17 @@ def create_table(run: RunningStatement, s: sql.CreateTable) -> StatementResult:
     """CREATE TABLE, empty or AS query. Raises FixRequest TS1523 without columns."""
     if (s.provider or "tablestore").lower() != "tablestore":
         raise not_offered(f"CREATE TABLE … USING {s.provider}")
+    property_key = _names_of(s.properties, "primary-key")
+    if s.primary_key and property_key and s.primary_key != property_key:
+        raise FixRequest(
+            "TS2124",
+            f"CREATE TABLE {s.name} has two primary keys",
+            why=f"PRIMARY KEY ({', '.join(s.primary_key)}) and the property primary-key={','.join(property_key)}",
+            fix="name the key once",
+        )
     wish = TableWish(
         columns=run.fields(s.columns),
-        primary_key=s.primary_key or _names_of(s.properties, "primary-key"),
+        primary_key=s.primary_key or property_key,
         partition_by=s.partition_by,
         properties={key: value for key, value in s.properties if key != "primary-key"},
         comment=s.comment,
@@ -40,10 +51,26 @@ def create_table(run: RunningStatement, s: sql.CreateTable) -> StatementResult:
     if s.if_not_exists and run.actions.find_schema(*place) is not None:
         return StatementResult()
     frame = run.frame(s.query)
+    _check_columns(s, wish.columns, frame)
     report = run.actions.create_table_as(
         *place, wish, frame, if_not_exists=s.if_not_exists, replace=s.replace
     )
     return StatementResult(report=report)
+
+
+def _check_columns(s: sql.CreateTable, columns: tuple[DataField, ...], frame: DataFrame) -> None:
+    """A list of columns besides AS says what the query gives, and NOT NULL. Raises FixRequest TS2125."""
+    listed = [(one.name.lower(), shown_type(one.type)) for one in columns]
+    given = [(one.name.lower(), shown_type(one.type)) for one in fields_from_spark(frame.schema)]
+    extras = [one.name for one in s.columns if one.default is not None or one.comment is not None]
+    if columns and (listed != given or extras):
+        raise FixRequest(
+            "TS2125",
+            f"the columns of CREATE TABLE {s.name} AS are not those of its query",
+            why=f"the query gives {', '.join(f'{name} {type_}' for name, type_ in given)}"
+            + (f"; {', '.join(extras)} has a DEFAULT or COMMENT, which AS does not take" if extras else ""),
+            fix="name and cast the columns in the query, or CREATE TABLE first and then INSERT",
+        )
 
 
 def _names_of(properties: sql.Pairs, key: str) -> tuple[str, ...]:

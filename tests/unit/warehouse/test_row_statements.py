@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock
 
 import pyarrow as pa
 import pytest
@@ -46,6 +47,7 @@ class OneTable:
     """The table d.t as session, resolver and actions: each query has read snapshot 7, each request is kept."""
 
     stored_sql = SimpleNamespace(check_default=lambda *_: None)
+    session = MagicMock()  # its parser finds no fault
 
     def __init__(self, schema: TableSchema) -> None:
         self.schema = schema
@@ -60,7 +62,7 @@ class OneTable:
         types = [SimpleNamespace(dataType=st.LongType()) for _ in "in"]
         return SimpleNamespace(columns=["id", "n"], schema=types)
 
-    def pinned_query(self, *_: object) -> Any:
+    def pinned_query(self, *_: object, make: object = None) -> Any:
         """What Spark analysed, and what its names meant."""
         read = ResolvedTable("v", "s7", self.schema, lambda: None, STATE)  # type: ignore[arg-type, return-value]
         return self.query(), {("d", "t"): read, ("d", "other"): None}
@@ -88,8 +90,7 @@ def test_rows_computed_from_the_table_are_right_on_the_state_they_were_read_from
 ) -> None:
     """UPDATE and DELETE hand over that very snapshot, whatever the case of the name; by key or as an overwrite."""
     schema = new_schema(pa.schema([("id", pa.int64()), ("n", pa.int64())]), primary_keys=keys)
-    delete = sql.Delete(NAME, condition="n > 1")
-    update = sql.Update(NAME, assignments=(("n", "n + 1"),), condition=None)
+    delete, update = sql.Delete(NAME, "delete …"), sql.Update(NAME, "update …")
     for run, statement in ((row_statements.delete, delete), (row_statements.update, update)):
         assert requested(schema, run, statement) == RowsRequest(mode, computed_from=STATE)
 
