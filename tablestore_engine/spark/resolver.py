@@ -64,7 +64,6 @@ from tablestore_engine.sql.table_version import TableVersion, split_database
 _ROUNDS_MAX = 200
 _VIEW_DEPTH_MAX = 50
 
-
 _SESSIONS: dict[str, SessionNames] = {}
 _SESSIONS_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
 
