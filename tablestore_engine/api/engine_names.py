@@ -12,6 +12,7 @@ from tablestore_engine.api.create_table import (
     table_spec,
     warn_of_spec,
 )
+from tablestore_engine.api.guessed_names import OF_ENGINE, unknown_attribute
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
@@ -26,6 +27,10 @@ class EngineNames:
 
     _warehouse: Warehouse
 
+    def __getattr__(self, name: str) -> object:
+        """Names of other libraries: the error has the call. Raises AttributeError."""
+        raise unknown_attribute("Engine", name, OF_ENGINE)
+
     def _identifier(self, name: str) -> Identifier:
         """Of what has to exist. Raises FixRequest TS1401, TS1402 with the names that end like it."""
         return Identifier.parse(name, partial(full_name_hint, self._warehouse.catalog))
@@ -33,6 +38,24 @@ class EngineNames:
     def databases(self) -> tuple[str, ...]:
         """Names, sorted."""
         return self._warehouse.catalog.list_databases()
+
+    def list_tables(self, database: str | None = None) -> tuple[str, ...]:
+        """Tables of a database, or of all, as `db.table`, sorted; views are in `relations`.
+
+        >>> engine.list_tables()
+        ('demo.orders',)
+        """
+        databases = self.databases() if database is None else (database,)
+        catalog = self._warehouse.catalog
+        return tuple(sorted(f"{one}.{name}" for one in databases for name in catalog.list_tables(one)))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is a table of this name.
+
+        >>> engine.exists("demo.orders"), engine.exists("demo.nothing")
+        (True, False)
+        """
+        return self.find_table(name) is not None
 
     def create_database(self, name: str) -> None:
         """An existing one is fine."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import polars as pl
+
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.warehouse.write_report import WriteReport
 
@@ -23,6 +25,16 @@ class SqlResult:
     rows: tuple[tuple[object, ...], ...] = ()
     report: WriteReport | None = None
     notice: str | None = None
+
+    def to_polars(self) -> pl.DataFrame:
+        """The rows as a polars frame; types come from the values.
+
+        >>> engine.sql("select count(*) as n from demo.orders").to_polars()["n"].to_list()
+        [3]
+        """
+        return pl.DataFrame(
+            list(self.rows), schema=[name for name, _ in self.columns], orient="row", infer_schema_length=None
+        )
 
 
 @dataclass(frozen=True)
