@@ -44,6 +44,7 @@ class Kind(Enum):
     FORBIDDEN = "the answer is 403 AccessDenied; nothing reaches the server"
     REFUSED = "the answer is `refusal` of the fault; nothing reaches the server"
     LATE = "the server does it; its answer is held back until `wait` returns"
+    ALSO_WON = "the server refuses a put by its condition; the answer says that it was done"
     TRUNCATE = "half of the body is sent, then the connection is closed"
 
 
@@ -357,6 +358,8 @@ class _Handler(BaseHTTPRequestHandler):
         """What the client gets; None for a closed connection."""
         if fault is not None and fault.kind in {Kind.DROP_BEFORE, Kind.DROP_AFTER}:
             return None
+        if fault is not None and fault.kind is Kind.ALSO_WON and answer is not None and answer.status == 412:
+            return _Answer(200, "OK", (("ETag", '"0"'),), b"")
         if fault is None or fault.kind not in {*_ANSWERS, Kind.REFUSED}:
             return answer
         status, code = _ANSWERS.get(fault.kind, fault.refusal)

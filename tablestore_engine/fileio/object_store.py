@@ -37,6 +37,7 @@ from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
+from tablestore_engine.fileio.store_races import RaceCheck
 from tablestore_engine.fileio.store_retries import ATTEMPTS, Retries
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -56,8 +57,15 @@ class ObjectFileIO:
     folders = None
 
     def __init__(
-        self, address: StoreAddress, runtime: Runtime = SYSTEM, *, connected: Connect = connect
+        self,
+        address: StoreAddress,
+        runtime: Runtime = SYSTEM,
+        *,
+        connected: Connect = connect,
+        races: RaceCheck | None = None,
     ) -> None:
+        """`races`: ensured before this store is used for a claim; workers claim nothing, and have none."""
+        self._races = races
         self.address, self.root = address, address.root
         self._runtime, self._connect, self._retries = runtime, connected, Retries(runtime)
 
@@ -203,14 +211,31 @@ class ObjectFileIO:
 
     def write(self, path: str, data: bytes) -> None:
         """A new object, durable on return. Raises FileExistsError when the name is taken."""
-        if not self.create_exclusive(path, data):
+        if not self._create(path, data, None):
             raise FileExistsError(path)
 
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
         """A conditional put decides; one whose answer was lost is recognised by its token.
 
-        `check` is called before each put. Raises StoreAnswerUnknown when the outcome stays open.
+        `check` is called before each put. Raises StoreAnswerUnknown when the outcome stays open, Unsupported TS1203.
         """
+        self._ensure_races()
+        return self._create(path, data, check)
+
+    def _ensure_races(self) -> None:
+        if self._races is not None:
+            self._races.ensure(self)
+
+    def put_once(self, path: str, data: bytes) -> bool:
+        """One conditional put, not repeated and not read back; False when it is refused."""
+        try:
+            with explained_store(path):
+                self._put(self._key(path), data, self._runtime.new_uuid(), "create")
+        except (AlreadyExistsError, PreconditionError):
+            return False
+        return True
+
+    def _create(self, path: str, data: bytes, check: Callable[[], None] | None) -> bool:
         key, token = self._key(path), self._runtime.new_uuid()
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, ATTEMPTS + 1):
@@ -237,8 +262,9 @@ class ObjectFileIO:
     def replace_if(self, path: str, data: bytes, seen: SeenFile) -> bool:
         """A conditional put on the marks of `seen`; one whose answer was lost is recognised by its token.
 
-        Raises StoreAnswerUnknown when the outcome stays open.
+        Raises StoreAnswerUnknown when the outcome stays open, Unsupported TS1203.
         """
+        self._ensure_races()
         key, token = self._key(path), self._runtime.new_uuid()
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, ATTEMPTS + 1):

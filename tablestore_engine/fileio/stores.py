@@ -26,6 +26,7 @@ from tablestore_engine.fileio.store_address import (
     unusable_setting,
     with_settings,
 )
+from tablestore_engine.fileio.store_races import RaceCheck
 from tablestore_engine.runtime.ownership import Users, check_owner
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: one is a drive
@@ -37,8 +38,9 @@ def open_root(address: str, users: Users) -> tuple[str, FileIO]:
     """The root need not exist. Raises FixRequest TS1060, TS1210, TS1211, TS1992 (another user's)."""
     if is_object_store(address):
         found = parse_address(address)
-        disk = open_disk_cache(found.store_name(os.environ), found.settings.cache_mb << 20)
-        return found.root, CachedFileIO(ObjectFileIO(found), disk=disk)
+        store = found.store_name(os.environ)
+        disk = open_disk_cache(store, found.settings.cache_mb << 20)
+        return found.root, CachedFileIO(ObjectFileIO(found, races=RaceCheck(store)), disk=disk)
     scheme, _ = _split(address)
     return STORES[scheme](address, users)
 
