@@ -101,9 +101,9 @@ class Table(TableReads):
         request = parse_scan(resolved.schema, columns, filter, limit)
         return Scan(self.warehouse, self.identifier, store, resolved, request)
 
-    def snapshots(self) -> tuple[Snapshot, ...]:
-        """All snapshots, oldest first."""
-        return self.store.snapshots.list_all()
+    def snapshots(self, *, last: int | None = None) -> tuple[Snapshot, ...]:
+        """All snapshots, or the newest `last`, oldest first."""
+        return self.store.snapshots.list_all(last)
 
     def snapshot_ids(self) -> tuple[int, ...]:
         """Their ids, ascending."""

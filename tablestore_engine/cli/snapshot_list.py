@@ -24,9 +24,7 @@ def _snapshots(arguments: argparse.Namespace) -> int:
         tags: dict[int, list[str]] = {}
         for name, number in table.list_tags().items():
             tags.setdefault(number, []).append(name)
-        snapshots = table.snapshots()
-    if arguments.last is not None:
-        snapshots = snapshots[max(len(snapshots) - max(arguments.last, 0), 0) :]
+        snapshots = table.snapshots(last=arguments.last)
     records = [snapshot_record(snapshot, tags.get(snapshot.id, [])) for snapshot in snapshots]
     if arguments.json:
         print_json(records)

@@ -194,10 +194,17 @@ class SnapshotStore:
         """Ids of all files, ascending, also of those below the floor."""
         return tuple(number for number, _ in self._files())
 
-    def list_all(self) -> tuple[Snapshot, ...]:
-        """All snapshots, ascending; those that vanish meanwhile are left out."""
-        found = (self._decode(status) for _, status in self._listed())
-        return tuple(snapshot for snapshot in found if snapshot is not None)
+    def list_all(self, last: int | None = None) -> tuple[Snapshot, ...]:
+        """All snapshots or the newest `last`, ascending, read together; those that vanish meanwhile are left out."""
+        listed = [status for _, status in self._listed()]
+        wanted = len(listed) if last is None else max(last, 0)
+        found: list[Snapshot] = []
+        while listed and len(found) < wanted:
+            start = max(len(listed) - (wanted - len(found)), 0)
+            read = self.fileio.run_together([partial(self._decode, status) for status in listed[start:]])
+            found[:0] = [snapshot for snapshot in read if snapshot is not None]
+            del listed[start:]
+        return tuple(found)
 
     def list_newest_first(self) -> tuple[FileStatus, ...]:
         """Listing of the files only, newest id first: for a search that stops early (see `find_listed`)."""

@@ -176,9 +176,8 @@ class TableActions:
     ) -> tuple[tuple[Snapshot, int | None], ...]:
         """The newest `limit` snapshots, newest first, each with its rows as count_rows. Raises NotFound TS1414."""
         store = self._warehouse.stores.get(Identifier(database, table))
-        return tuple(
-            (one, store.context.scanner.count_rows(one)) for one in store.snapshots.list_all()[::-1][:limit]
-        )
+        found = reversed(store.snapshots.list_all(limit))
+        return tuple((one, store.context.scanner.count_rows(one)) for one in found)
 
     def find_view_text(self, database: str, name: str) -> str | None:
         """Its query; None: there is no such view."""

@@ -85,6 +85,18 @@ def test_rows_that_are_new_alone_need_no_copy(opened: Open) -> None:
     assert counter.depth <= 9, counter.steps()
 
 
+def test_newest_snapshots_are_read_without_the_older_ones(opened: Open) -> None:
+    """Of 300 snapshots the newest three, the oldest one that ends the listing, and no other."""
+    with_history(opened, 300)
+    engine, counter = opened()
+    table = engine.table(NAME)
+    counter.restart()
+    assert [one.id for one in table.snapshots(last=3)] == [298, 299, 300]
+    assert (counter.depth, counter.total) == (4, 7), counter.steps()
+    assert len(table.snapshots()) == 300
+    assert table.snapshots(last=0) == ()
+
+
 @pytest.mark.parametrize("snapshots", [1, 300])
 def test_opening_a_table_takes_two_round_trips(opened: Open, snapshots: int) -> None:
     """Identity, schema and newest snapshot of a table that this process has not seen."""
