@@ -37,7 +37,6 @@ from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
-from tablestore_engine.fileio.store_races import RaceCheck
 from tablestore_engine.fileio.store_retries import ATTEMPTS, Retries
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 
@@ -62,10 +61,10 @@ class ObjectFileIO:
         runtime: Runtime = SYSTEM,
         *,
         connected: Connect = connect,
-        races: RaceCheck | None = None,
+        before_claim: Callable[[ObjectFileIO], None] = lambda _: None,
     ) -> None:
-        """`races`: ensured before this store is used for a claim; workers claim nothing, and have none."""
-        self._races = races
+        """`before_claim`: the check of the store (store_races); workers claim nothing, and have none."""
+        self._before_claim = before_claim
         self.address, self.root = address, address.root
         self._runtime, self._connect, self._retries = runtime, connected, Retries(runtime)
 
@@ -219,12 +218,8 @@ class ObjectFileIO:
 
         `check` is called before each put. Raises StoreAnswerUnknown when the outcome stays open, Unsupported TS1203.
         """
-        self._ensure_races()
+        self._before_claim(self)
         return self._create(path, data, check)
-
-    def _ensure_races(self) -> None:
-        if self._races is not None:
-            self._races.ensure(self)
 
     def put_once(self, path: str, data: bytes) -> bool:
         """One conditional put, not repeated and not read back; False when it is refused."""
@@ -264,7 +259,7 @@ class ObjectFileIO:
 
         Raises StoreAnswerUnknown when the outcome stays open, Unsupported TS1203.
         """
-        self._ensure_races()
+        self._before_claim(self)
         key, token = self._key(path), self._runtime.new_uuid()
         problem: StoreAnswerUnknown | None = None
         for turn in range(1, ATTEMPTS + 1):

@@ -40,7 +40,7 @@ def open_root(address: str, users: Users) -> tuple[str, FileIO]:
         found = parse_address(address)
         store = found.store_name(os.environ)
         disk = open_disk_cache(store, found.settings.cache_mb << 20)
-        return found.root, CachedFileIO(ObjectFileIO(found, races=RaceCheck(store)), disk=disk)
+        return found.root, CachedFileIO(ObjectFileIO(found, before_claim=RaceCheck(store).ensure), disk=disk)
     scheme, _ = _split(address)
     return STORES[scheme](address, users)
 
