@@ -106,10 +106,11 @@ class Shop:
         """Names of tables and views that others see."""
         return {info.identifier.name for info in self.engine.relations("demo")}
 
-    def results(self) -> dict[str, dict[str, Any]]:
-        """run_results.json by node name."""
-        data = json.loads((self.folder / "target" / "run_results.json").read_text())
-        return {result["unique_id"].split(".")[2]: result for result in data["results"]}
+    def results(self, file: str = "run_results") -> dict[str, dict[str, Any]]:
+        """run_results.json, or sources.json, by the name of the node or source table."""
+        data = json.loads((self.folder / "target" / f"{file}.json").read_text())
+        at = {"sources": 3}.get(file, 2)
+        return {result["unique_id"].split(".")[at]: result for result in data["results"]}
 
     def response(self, name: str) -> dict[str, Any]:
         """adapter_response of a node."""

@@ -278,6 +278,11 @@ def test_shapes_that_give_no_rows_without_input_are_proven(shop: Shop) -> None:
     texts = {name: filled(body, batch, "demo.other", LOW, "timestamp") for name, body in BODIES.items()}
     batches = engine.empty_batches()
     assert {name for name, text in texts.items() if batches.prove(text, versions={})} == PROVEN
+    hours = f"case when typeof(at) = 'date' then false else at >= '{LOW}' and at < '{HIGH}' end"
+    assert batches.prove(f"select id from demo.feed where {hours}", versions={})
+    assert not batches.prove(
+        f"select id from demo.feed where {hours.replace('date', 'timestamp')}", versions={}
+    )
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamp_ntz"])

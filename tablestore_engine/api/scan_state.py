@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from tablestore_engine.api.scan_request import refuse_scan
+from tablestore_engine.runtime.moments import epoch_millis
 from tablestore_engine.sql.table_version import TableVersion, find_version
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def state_of(
@@ -26,7 +25,7 @@ def state_of(
     if isinstance(millis, datetime):
         if millis.tzinfo is None:
             raise refuse_scan("timestamp_ms", millis, "epoch milliseconds, or a datetime with a time zone")
-        millis = (millis - _EPOCH) // timedelta(milliseconds=1)
+        millis = epoch_millis(millis)
     if millis is not None and (isinstance(millis, bool) or not isinstance(millis, int)):
         raise refuse_scan("timestamp_ms", timestamp_ms, "epoch milliseconds, or a datetime with a time zone")
     return find_version(snapshot=number, tag=tag, timestamp_ms=millis, branch=branch)

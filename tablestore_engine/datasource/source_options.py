@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.datasource.admission import NO_LIMITS, Limits
@@ -19,6 +19,7 @@ from tablestore_engine.datasource.kind_policy import ALL_KINDS, KindPolicy, RowK
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.store_address import is_object_store
 from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.runtime.moments import epoch_millis
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.stream.startup_mode import StartupRequest, parse_request
 
@@ -214,10 +215,9 @@ def _start(said: _Said) -> StartupRequest | None:
 
 def _milliseconds(text: str) -> int:
     try:
-        moment = datetime.fromisoformat(text.strip())
+        return epoch_millis(datetime.fromisoformat(text.strip()))
     except ValueError:
         raise _bad_value(_TIME, text, "a time like 2026-01-31 or 2026-01-31T10:00:00Z") from None
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 def shows_changes(options: Mapping[str, str]) -> bool:

@@ -203,12 +203,26 @@ def _source(item: Expression) -> int | None:
 
 def _intervals(node: PlanNode) -> Iterator[_Bounds]:
     """Pairs of `column >= text` and `column < text` of a filter."""
-    bounds = [one for part in conjuncts(node.fields["condition"]) if (one := _bound(part)) is not None]
+    parts = conjuncts([one for part in conjuncts(node.fields["condition"]) for one in _unless_date(part)])
+    bounds = [one for part in parts if (one := _bound(part)) is not None]
     for kind, column, low in bounds:
         for other, same, high in bounds:
             is_pair = (kind, other) == ("GreaterThanOrEqual", "LessThan")
             if is_pair and column.identity == same.identity and column.identity is not None:
                 yield _Bounds(column.identity, str(column.type), low, high)
+
+
+def _unless_date(part: Expression) -> tuple[Expression, ...]:
+    """What `case when typeof(column) = 'date' then … else … end` is for a column of another type."""
+    if part.kind != "CaseWhen" or len(part.children) != 3:
+        return (part,)
+    asked = part.children[0]
+    if asked.kind != "EqualTo" or [one.kind for one in asked.children] != ["TypeOf", "Literal"]:
+        return (part,)
+    column, name = asked.children[0].children[0], asked.children[1].facts.get("value")
+    return (
+        (part.children[2],) if name == "date" and column.type in ("timestamp", "timestamp_ntz") else (part,)
+    )
 
 
 def _bound(part: Expression) -> tuple[str, Expression, str] | None:

@@ -13,10 +13,10 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from datetime import tzinfo
 from itertools import repeat
 from types import FrameType
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -24,6 +24,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 
 _CANCEL_SECONDS = 0.2
@@ -49,7 +50,7 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         limited = frame if limit is None else frame.limit(limit)
         if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
             return Fetched(columns, _arrow_rows(collect_arrow(limited)))
-        zone = ZoneInfo(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
+        zone = read_zone(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
         types = [field.dataType for field in schema.fields]
         rows = limited.collect()
         return Fetched(columns, tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows))
@@ -115,7 +116,7 @@ def _through_arrow(type_: st.DataType) -> bool:
     return isinstance(type_, _ARROW_SAFE)
 
 
-def _with_zone(value: Any, type_: st.DataType, zone: ZoneInfo) -> Any:  # noqa: ANN401 - values of any type
+def _with_zone(value: Any, type_: st.DataType, zone: tzinfo) -> Any:  # noqa: ANN401 - values of any type
     """The value with the session's zone at each TIMESTAMP; collect() leaves them in the machine's zone, unsaid."""
     if value is None:
         return None

@@ -15,9 +15,9 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import tzinfo
 from functools import partial
 from pathlib import Path
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException, PySparkException
@@ -35,6 +35,7 @@ from tablestore_engine.catalog.resolved_names import (
 )
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.missing_names import (
@@ -383,13 +384,9 @@ class Resolver:
         self._registry.put((schema, key), registered, is_fixed=True)
         return schema
 
-    def session_zone(self) -> ZoneInfo:
-        """The zone of timestamps without one."""
-        name = str(self._session.conf.get("spark.sql.session.timeZone", "UTC"))
-        try:
-            return ZoneInfo(name)
-        except (ZoneInfoNotFoundError, ValueError):
-            return ZoneInfo("UTC")
+    def session_zone(self) -> tzinfo:
+        """The zone of timestamps without one. Raises FixRequest TS2155."""
+        return read_zone(str(self._session.conf.get("spark.sql.session.timeZone", "UTC")))
 
 
 def _view_version(view: ResolvedView, text: str, shapes: list[str]) -> str:

@@ -44,7 +44,7 @@ from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
-from tablestore_engine.runtime.moments import moment_text
+from tablestore_engine.runtime.moments import aware, epoch_millis, moment_text, read_zone
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.empty_query import EmptyQuery
@@ -166,6 +166,7 @@ __all__ = [
     "Verdict",
     "World",
     "absolute_address",
+    "aware",
     "bound_group",
     "changed_tables",
     "check_options",
@@ -174,6 +175,7 @@ __all__ = [
     "describe_damage",
     "drop_expired",
     "encode_steps",
+    "epoch_millis",
     "explain",
     "fetch_s3_jars",
     "find_connect",
@@ -192,6 +194,7 @@ __all__ = [
     "pick_failing_rows",
     "pick_group",
     "read_settings",
+    "read_zone",
     "short_name",
     "shown",
     "stage_properties",

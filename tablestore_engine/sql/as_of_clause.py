@@ -95,11 +95,11 @@ def _literal(
         ), at + 1
     value = string_value(token)
     if not is_version:
-        return TableVersion(timestamp_ms=epoch_millis(value, zone)), at + 1
+        return TableVersion(timestamp_ms=moment_millis(value, zone)), at + 1
     return (TableVersion(snapshot=int(value)) if value.isdigit() else TableVersion(tag=value)), at + 1
 
 
-def epoch_millis(value: str, zone: dt.tzinfo) -> int:
+def moment_millis(value: str, zone: dt.tzinfo) -> int:
     """Milliseconds of an ISO date or timestamp; without an offset it is in the session's time zone."""
     try:
         moment = dt.datetime.fromisoformat(value.strip())
@@ -110,9 +110,8 @@ def epoch_millis(value: str, zone: dt.tzinfo) -> int:
             why=str(error),
             fix="write it as '2026-01-31' or '2026-01-31 12:00:00', with an offset such as +01:00 if needed",
         ) from error
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=zone)
-    return int(moment.timestamp() * 1000)
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone)
+    return (aware - dt.datetime(1970, 1, 1, tzinfo=dt.UTC)) // dt.timedelta(milliseconds=1)
 
 
 def _not_literal(tokens: tuple[Token, ...], at: int, *, is_version: bool) -> FixRequest:

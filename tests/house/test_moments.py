@@ -1,4 +1,4 @@
-"""Moments are printed in one format, by one module (runtime/moments.py)."""
+"""Moments are printed in one format and read by one rule, by one module (runtime/moments.py, decision 0094)."""
 
 from __future__ import annotations
 
@@ -53,3 +53,52 @@ def test_one_module_formats_moments() -> None:
 def test_formats_are_found(source: str, count: int) -> None:
     """The check itself."""
     assert len(list(_formats(source))) == count
+
+
+READS = {"fromisoformat", "strptime"}
+# module that reads a moment or gives it a zone -> whose zone a moment without an offset has (decision 0094)
+RULES = {
+    "tablestore_engine/runtime/moments.py": "UTC, or the zone that its caller names",
+    "tablestore_engine/sql/as_of_clause.py": "the session's, as every text in SQL",
+    "tablestore_engine/datasource/source_options.py": "UTC",
+    "tablestore_engine/queryplan/empty_result.py": "none: only +00:00 is read",
+    "tablestore_engine/store/read/text_condition.py": "none: TIMESTAMP needs an offset, TIMESTAMP_NTZ refuses one",
+    "tablestore_engine/spark/plan_conditions.py": "none: a DATE",
+    "tablestore_engine/store/rows/row_filter.py": "UTC; a column without a zone is read in that of the interval, UTC",
+    "tablestore_engine/fileio/object_store.py": "none: answers of a store have an offset",
+    "tablestore_engine/log/kafka/reader.py": "none: milliseconds of a message",
+    "dbt/adapters/tablestore/relation.py": "UTC",
+    "dbt/adapters/tablestore/gate/microbatches.py": "UTC",
+    "dbt/adapters/tablestore/write/seeds.py": "the session's, as a value in SQL",
+}
+
+
+def _reads(source: str) -> bool:
+    """Whether it reads a moment, or gives one a zone."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Attribute) and node.attr in READS:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            names = {one.arg for one in node.keywords}
+            is_zone = node.func.attr == "replace" and "tzinfo" in names
+            if is_zone or (node.func.attr == "timestamp" and not node.args and not names):
+                return True
+    return False
+
+
+def test_every_reader_of_moments_has_its_rule_in_the_record() -> None:
+    """A module that reads moments is listed with the zone of those without an offset, here and in decision 0094."""
+    packages = ("tablestore_engine", "dbt/adapters/tablestore")
+    files = [path for package in packages for path in (ROOT / package).rglob("*.py")]
+    assert {str(path.relative_to(ROOT)) for path in files if _reads(path.read_text())} == set(RULES)
+    record = (ROOT / "docs/decisions/0094-time-zones.md").read_text()
+    assert [name for name in RULES if f"`{name}`" not in record] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [("m.replace(tzinfo=UTC)", True), ("int(m.timestamp())", True), ("s.replace(1, 2)", False)],
+)
+def test_readers_are_found(source: str, found: bool) -> None:
+    """The check itself."""
+    assert _reads(source) is found

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, timedelta
 from typing import Any
 
+from dbt.adapters.base.relation import EventTimeFilter
 from dbt.adapters.contracts.relation import HasQuoting, RelationConfig, RelationType
 from dbt.adapters.spark.relation import SparkRelation
 from jinja2 import Undefined
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from tablestore_engine.api import FixRequest, TableVersion
-from tablestore_engine.spi import versioned_database
+from tablestore_engine.spi import epoch_millis, versioned_database
 
 _NAME = re.compile(r"[A-Za-z0-9_]+")
 _CATALOG = "spark_catalog"
@@ -39,7 +40,7 @@ def parse_timestamp_ms(value: str | datetime | int) -> int:
             why="expected an ISO date or date and time",
             fix="write it like '2026-01-31 14:00' or '2026-01-31T14:00:00+01:00'",
         ) from error
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+    return epoch_millis(moment)
 
 
 def parse_version(value: Any) -> TableVersion:  # noqa: ANN401 - comes from YAML
@@ -85,6 +86,14 @@ def _check_database(database: str | None, schema: str | None, what: str) -> None
         )
 
 
+def _next_midnight(moment: datetime | None) -> datetime | None:
+    """The first midnight in UTC that is not before it."""
+    if moment is None:
+        return None
+    midnight = datetime.combine(moment.astimezone(UTC).date(), time(), UTC)
+    return midnight if midnight == moment else midnight + timedelta(days=1)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class TablestoreRelation(SparkRelation):
     """A table or view of the warehouse; `version` is set only on what at() returned."""
@@ -114,6 +123,18 @@ class TablestoreRelation(SparkRelation):
         made = super().create(None, schema, identifier, type, **kwargs)
         assert isinstance(made, cls)
         return made
+
+    def _render_event_time_filtered(self, event_time_filter: EventTimeFilter) -> str:
+        """dbt's texts with the offset +00:00, which Spark reads as instants, or as the clock of UTC for TIMESTAMP_NTZ.
+        For a DATE it drops their time; a date is its midnight in UTC instead, as in Interval.
+        """
+        plain = super()._render_event_time_filtered(event_time_filter)
+        start, end = _next_midnight(event_time_filter.start), _next_midnight(event_time_filter.end)
+        if (start, end) == (event_time_filter.start, event_time_filter.end):
+            return plain
+        column = event_time_filter.field_name
+        dates = super()._render_event_time_filtered(EventTimeFilter(column, start, end))
+        return f"case when typeof({column}) = 'date' then {dates} else {plain} end"
 
     @classmethod
     def create_from(

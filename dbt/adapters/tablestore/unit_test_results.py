@@ -62,7 +62,6 @@ class UnitTestResults(FunctionRelations):
     ) -> agate.Table:
         """Rows of `compared` once `prior`, if there is any, and `sql` were written as the model's runs."""
         settings = self.writer.read_settings(test.model, {})
-        zone = self.config.credentials.session_zone
-        names, rows = UnitRun(self.engine, settings, test, zone, database).rows(prior or None, sql, compared)
+        names, rows = UnitRun(self.engine, settings, test, database).rows(prior or None, sql, compared)
         shown = [dict(zip(names, map(show_value, row), strict=True)) for row in rows]
         return table_from_data_flat(shown, names)

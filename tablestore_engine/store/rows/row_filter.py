@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +24,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.lsm.key_order import Index, Mask, key_at, order_columns, order_frame
+from tablestore_engine.runtime.moments import aware, read_zone
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
@@ -104,7 +104,7 @@ def check_filter(wanted: RowFilter, schema: TableSchema) -> RowFilter:
             raise _no_column(
                 wanted.column, f"it is {type_to_text(column.type)}; an interval needs DATE or TIMESTAMP"
             )
-        return Interval(column.name, _aware(wanted.start), _aware(wanted.end), wanted.zone)
+        return Interval(column.name, aware(wanted.start), aware(wanted.end), wanted.zone)
     if isinstance(wanted, SameKeys):
         columns = [_column(schema, name) for name in wanted.columns]
         names = tuple(column.name for column in columns)
@@ -227,7 +227,7 @@ def _micros(column: pa.ChunkedArray) -> tuple[Index, Mask]:
 
 def _edges(type_: pa.DataType, wanted: Interval) -> tuple[int, int]:
     """The interval in the column's own clock: instants for a type with a zone, else wall-clock times."""
-    zone = UTC if getattr(type_, "tz", None) is not None else ZoneInfo(wanted.zone)
+    zone = UTC if getattr(type_, "tz", None) is not None else read_zone(wanted.zone)
     low, high = (
         (moment.astimezone(zone).replace(tzinfo=UTC) - _EPOCH) // timedelta(microseconds=1)
         for moment in (wanted.start, wanted.end)
@@ -252,10 +252,6 @@ def _typed_key(keys: pa.ChunkedArray, column: DataField) -> pa.ChunkedArray:
         return safe_cast(keys, type_to_arrow(column.type))
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as wrong:
         raise _no_column(column.name, f"a key does not fit {type_to_text(column.type)}: {wrong}") from wrong
-
-
-def _aware(moment: datetime) -> datetime:
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _column(schema: TableSchema, name: str) -> DataField:

@@ -21,7 +21,7 @@ from tablestore_engine.spark.dml_queries import (
 from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.spark.named_columns import InsertNames
 from tablestore_engine.sql import statement as sql
-from tablestore_engine.sql.as_of_clause import epoch_millis
+from tablestore_engine.sql.as_of_clause import moment_millis
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult
@@ -102,6 +102,6 @@ def truncate(run: RunningStatement, s: sql.Truncate) -> StatementResult:
 def restore(run: RunningStatement, s: sql.Restore) -> StatementResult:
     """RESTORE: the rows of a past state, as the next snapshot."""
     run.schema(s.name)
-    moment = None if s.timestamp is None else epoch_millis(s.timestamp, run.resolver.session_zone())
+    moment = None if s.timestamp is None else moment_millis(s.timestamp, run.resolver.session_zone())
     version = TableVersion(snapshot=s.snapshot, tag=s.tag, timestamp_ms=moment)
     return StatementResult(report=run.actions.restore(*run.place(s.name), version))

@@ -109,12 +109,12 @@ def test_columns_are_compared_without_case() -> None:
 
 
 def test_microbatch_replaces_its_interval() -> None:
-    """The query stays as it is; which rows give way is said by the interval, in the session's zone."""
+    """The query stays as it is; which rows give way is said by the interval, in UTC."""
     settings = TableSettings("incremental", strategy="microbatch")
     columns = (*COLUMNS, ("At", "timestamp"))
-    plan = plan_build(settings, replace(BARE, columns=columns, batch=Microbatch("at", *DAY, "Asia/Tokyo")))
+    plan = plan_build(settings, replace(BARE, columns=columns, batch=Microbatch("at", *DAY)))
     assert (plan.mode, plan.select) == (WriteMode.REPLACE, BARE.sql)
-    assert plan.replaces == Interval("at", *DAY, "Asia/Tokyo")
+    assert plan.replaces == Interval("at", *DAY)
 
 
 def test_delete_insert_replaces_the_keys_of_its_rows() -> None:

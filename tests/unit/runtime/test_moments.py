@@ -5,11 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from zoneinfo import ZoneInfo
 
 import pytest
 
-from tablestore_engine.runtime.moments import datetime_text, moment_text, parse_moment
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.runtime.moments import (
+    datetime_text,
+    epoch_millis,
+    moment_text,
+    parse_moment,
+    read_zone,
+)
 
 MILLIS = 1_706_702_400_005
 
@@ -49,3 +57,33 @@ def test_what_is_no_moment_is_refused() -> None:
     for text in ("yesterday", "", "2024-02-30"):
         with pytest.raises(ValueError):
             parse_moment(text)
+
+
+def test_milliseconds_of_every_moment_are_exact() -> None:
+    """No millisecond is lost to a float, also before 1970; a time without a zone is in the given one."""
+    start = datetime(2024, 1, 1, tzinfo=UTC)
+    for millis in range(1000):
+        assert epoch_millis(start + timedelta(milliseconds=millis)) == 1_704_067_200_000 + millis
+    assert epoch_millis(datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)) == -1
+    berlin = ZoneInfo("Europe/Berlin")
+    assert epoch_millis(datetime.fromisoformat("2024-07-01"), berlin) == parse_moment("2024-06-30T22:00Z")
+
+
+@pytest.mark.parametrize(
+    ("name", "zone"),
+    [
+        ("Asia/Kolkata", ZoneInfo("Asia/Kolkata")),
+        ("+05:30", timezone(timedelta(hours=5, minutes=30))),
+        ("GMT-3", timezone(timedelta(hours=-3))),
+        ("Z", UTC),
+    ],
+)
+def test_zone_as_spark_names_it_is_read(name: str, zone: tzinfo) -> None:
+    """Regions and offsets, as they may stand in spark.sql.session.timeZone."""
+    assert read_zone(name) == zone
+
+
+def test_unknown_zone_is_refused() -> None:
+    """Another one, UTC say, would move every time without an offset."""
+    with pytest.raises(FixRequest, match="TS2155"):
+        read_zone("Mars/Olympus")

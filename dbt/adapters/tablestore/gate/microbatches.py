@@ -15,12 +15,12 @@ from datetime import UTC, datetime
 from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.plan.build_plan import Microbatch
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
-from tablestore_engine.spi import Staged
+from tablestore_engine.spi import Staged, aware
 
 
-def read_batch(batch: BatchInterval | None, event_time: str | None, zone: str) -> Microbatch | None:
+def read_batch(batch: BatchInterval | None, event_time: str | None) -> Microbatch | None:
     """The interval with its column; None outside microbatch runs."""
-    return Microbatch(event_time, batch.start, batch.end, zone) if batch and event_time else None
+    return Microbatch(event_time, batch.start, batch.end) if batch and event_time else None
 
 
 def commit_identifier(batch: BatchInterval | None) -> int:
@@ -39,8 +39,7 @@ def span_of(batch: BatchInterval | None) -> str | None:
 
 
 def _text(moment: datetime) -> str:
-    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return aware.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
+    return aware(moment).astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S")
 
 
 def pick_waiting(

@@ -45,12 +45,11 @@ class Action(StrEnum):
 
 @dataclass(frozen=True)
 class Microbatch:
-    """One microbatch: column and interval [start, end) of instants; `zone` reads a column without a zone of its own."""
+    """One microbatch: column and interval [start, end) of instants, as in dbt's filter of the inputs."""
 
     event_time: str
     start: datetime
     end: datetime
-    zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -233,7 +232,7 @@ def _increment(settings: TableSettings, situation: Situation) -> tuple[str, Writ
             return (
                 sides.sql,
                 WriteMode.REPLACE,
-                Interval(batch.event_time, batch.start, batch.end, batch.zone),
+                Interval(batch.event_time, batch.start, batch.end),
             )
         case "merge":
             select = merge_select(

@@ -134,8 +134,7 @@ class ModelWriter:
             query, own = applied_select(
                 relation.table_name, sql, columns, settings.table.primary_key, retracted
             )
-        zone = self._config.credentials.session_zone
-        situation = read_situation(self._engine(), relation, query, own, context, zone)
+        situation = read_situation(self._engine(), relation, query, own, context)
         if settings.table.affected is not None and is_empty(self._config):
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
@@ -248,7 +247,7 @@ class ModelWriter:
             on_schema_change=OnSchemaChange.REPLACE,
         )
         known = PlanContext(existing=context.run.existing, full_refresh=True)
-        situation = read_situation(self._engine(), relation, "", types, known, zone)
+        situation = read_situation(self._engine(), relation, "", types, known)
         plan = plan_build(settings.table, situation)
         work = (spec, rows)
         return self._commit(job_of(relation, settings, plan, work, lambda: work, context.run), context.run)

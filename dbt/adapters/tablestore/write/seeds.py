@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal, getcontext, localcontext
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 
 from tablestore_engine.api import FixData, FixRequest
+from tablestore_engine.spi import aware, read_zone
 
 if TYPE_CHECKING:
     import agate
@@ -179,7 +179,7 @@ def _moment(value: Any, kind: pa.DataType, zone: str) -> datetime:  # noqa: ANN4
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value).strip())
     if kind.tz is None:
         return moment.replace(tzinfo=None)
-    return moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(zone))
+    return aware(moment, read_zone(zone))
 
 
 def _text(value: Any) -> str:  # noqa: ANN401 - cells of any type

@@ -18,7 +18,6 @@ def read_situation(
     sql: str,
     columns: Columns,
     context: PlanContext,
-    session_zone: str,
 ) -> Situation:
     """`sql`, `columns`: of the model's query."""
     existing = context.existing
@@ -31,7 +30,7 @@ def read_situation(
         sql,
         columns,
         full_refresh=context.full_refresh,
-        batch=read_batch(context.batch, context.event_time, session_zone),
+        batch=read_batch(context.batch, context.event_time),
     )
     if table is None:
         return situation

@@ -81,12 +81,11 @@ def name_of_result(test: UnitTest, database: str) -> str:
 
 @dataclass(frozen=True)
 class UnitRun:
-    """One unit test; `zone`: the time zone of the session; `database`: its own."""
+    """One unit test; `database`: its own."""
 
     engine: Engine
     settings: ModelSettings
     test: UnitTest
-    zone: str
     database: str
 
     def rows(self, prior: str | None, sql: str, compared: str) -> tuple[list[str], list[tuple[object, ...]]]:
@@ -108,7 +107,7 @@ class UnitRun:
         )
         columns = tuple((one.name, one.type_text) for one in self.engine.query_columns(sql))
         context = PlanContext(existing=made if is_there else None)
-        situation = read_situation(self.engine, made, sql, columns, context, self.zone)
+        situation = read_situation(self.engine, made, sql, columns, context)
         options = tuple(pair for pair in self.settings.table.options if not pair[0].startswith(_LOG))
         table = replace(self.settings.table, affected=None, options=options)
         plan = plan_build(table, situation)

@@ -11,6 +11,7 @@
   {%- endif -%}
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
+  {%- do tablestore_set_snapshot_time(existing, names) -%}
 
   {{ run_hooks(pre_hooks, inside_transaction=False) }}
   {{ run_hooks(pre_hooks, inside_transaction=True) }}

@@ -54,7 +54,7 @@ as
   {%- set scd_id = names.dbt_scd_id | lower -%}
   {%- set begin, end = names.dbt_valid_from | lower, names.dbt_valid_to | lower -%}
   {%- set times = [begin, end, names.dbt_updated_at | lower] -%}
-  {%- set now = "cast(" ~ snapshot_get_time() ~ " as " ~ old[begin].dtype ~ ")" -%}
+  {%- set now = snapshot_get_time() | trim -%}
 select
 {%- for name in order %}
   {%- set ours = "DBT_INTERNAL_DEST." ~ old[name].quoted if name in old else "null" -%}
