@@ -36,6 +36,7 @@ from integration_tests.soak.random_streams import random_streams
 from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
+from integration_tests.soak.statement_attack.attack import attack as attack_statements
 from integration_tests.soak.store_kills import kill_over_store
 from integration_tests.soak.stream_minutes import stream_minutes
 from integration_tests.soak.writer_kills import KillReport, kill_writers
@@ -196,6 +197,13 @@ def run_queries(seed: int, count: int, changes: int = 5, plant: str | None = Non
     return report.recorded()
 
 
+def run_statements(seed: int, count: int) -> Counts:
+    """`count` random statements with right and wrong names."""
+    report = attack_statements(seed, count, say=partial(print, flush=True))
+    assert not report.findings, f"{len(report.findings)} findings, the first: {report.findings[0]}"
+    return dict(report.counts)
+
+
 ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "tables": (run_tables, 100),
     "kills": (run_kills, 500),
@@ -210,6 +218,7 @@ ATTACKS: dict[str, tuple[Callable[[int, int], Counts], int]] = {
     "models": (run_models, 3_000),
     "store": (run_store, 500),
     "queries": (run_queries, 3000),
+    "statements": (run_statements, 10_000),
     "large": (run_large, 300_000),
 }
 

@@ -1,0 +1,1 @@
+"""Random statements with right and wrong names, judged by Spark and DuckDB."""
