@@ -195,3 +195,34 @@ def test_join_with_two_partners_is_an_error(feed: Shop) -> None:
     run(feed, text, ok=False)
     assert "TS1601" in feed.log
     assert found(feed) == [(1, "bob"), (2, "ann")]
+
+
+def test_retraction_of_a_row_that_never_had_a_key_changes_nothing(feed: Shop) -> None:
+    """A stream row with NULL in a key column never joined; its update and delete do not stop the model."""
+    feed.engine.sql("insert into demo.feed values (4, null)")
+    text = JOINED.replace("unique_key='id'", "unique_key=['id', 'v']").replace("f.id,", "f.id, f.v,")
+    run(feed, text)
+    put(feed, (4, "a"), (1, "b"))
+    run(feed, text)
+    assert found(feed) == [(1, "b", "bob"), (2, "b", "bob"), (3, "c", "cid"), (4, "a", "ann")]
+
+
+def test_column_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
+    """TS2011: old rows would stay, and no later delete of their stream row would reach them. A column that the query
+    does not read, and a full refresh, are fine.
+    """
+    feed.engine.sql("alter table demo.feed add column w int")
+    text = HEAD + f"select id, v, _row_kind, _snapshot_id from {FEED} where v <> 'b'"
+    run(feed, text)
+    feed.engine.sql("alter table demo.feed drop column w")
+    feed.engine.sql("alter table demo.feed add column w int")
+    feed.engine.sql("update demo.feed set v = 'd' where id = 1")
+    run(feed, text)
+    assert found(feed) == [(1, "d"), (3, "c")]
+    feed.engine.sql("alter table demo.feed drop column v")
+    feed.engine.sql("alter table demo.feed add column v string")
+    drop(feed, "feed", "id = 1")
+    run(feed, text, ok=False)
+    assert "TS2011" in feed.log
+    run(feed, text, "--full-refresh")
+    assert found(feed) == []

@@ -26,6 +26,7 @@ from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expire_tag import delete_tag
+from tablestore_engine.store.foreign_commits import find_foreign_commit, version_for_writer
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.stream.changes_input import (
@@ -116,6 +117,14 @@ class Table(TableReads):
     def positions(self, version: TableVersion | None = None) -> Mapping[str, str]:
         """How far a state has got in each source of its rows (WriteSpec.positions). Raises FixRequest TS1470."""
         return self.store.positions(find_snapshot(self.store, version))
+
+    def rows_version(self) -> str:
+        """Of the newest commit that a writer of derived rows has to know of."""
+        return version_for_writer(self.store.context)
+
+    def find_foreign_commit(self, own: Mapping[str, str]) -> Snapshot | None:
+        """Of rows that were not written with these properties, or that came while such rows were computed."""
+        return find_foreign_commit(self.store.context, own)
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
         """Changelog rows of the snapshots in (since, until], with _row_kind and _snapshot_id.
@@ -227,9 +236,9 @@ class Table(TableReads):
         """Which changes (of `most` snapshots) come behind a reader's position. Raises TS1474, TS1317, `only` TS1481."""
         return plan_changes(self.store, position, branch=branch, most=most, only=only)
 
-    def count_changed_rows(self, found: ChangesInput) -> int | None:
+    def count_changed_rows(self, found: ChangesInput, *, at_most: bool = False) -> int | None:
         """How many rows their changelog has, by metadata; None where that is not known. Raises NotFound TS1302."""
-        return count_changed_rows(self.store, found)
+        return count_changed_rows(self.store, found, at_most=at_most)
 
     def hold_changes(self, consumer_id: str, found: ChangesInput) -> None:
         """Keep from expiry what comes behind them. Raises FixRequest TS1107, TS1354."""

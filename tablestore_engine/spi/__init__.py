@@ -57,6 +57,7 @@ from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, Tr
 from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import find_version, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+from tablestore_engine.store.foreign_commits import ROWS_BEFORE
 from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.rows.row_filter import RowFilter
@@ -104,6 +105,7 @@ __all__ = [
     "PENDING",
     "PUBLISHED",
     "REFUSED",
+    "ROWS_BEFORE",
     "ROWS_MAX",
     "SCRATCH_ENV",
     "STATE_POSITION",

@@ -83,6 +83,13 @@ class ChangelogReader:
             return None
         return sum(entry.file.row_count for entry in self._entries(snapshot, schema))
 
+    def count_most(self, snapshot: Snapshot) -> int:
+        """A number that `read` does not exceed: of an overwrite without a changelog, the rows before and after."""
+        schema = self.context.schemas.get(snapshot.schema_id)
+        is_compared = self._is_difference(snapshot, schema)
+        entries = self._compared(snapshot, schema) if is_compared else self._entries(snapshot, schema)
+        return sum(entry.file.row_count for entry in entries)
+
     def bytes(self, snapshot: Snapshot) -> int:
         """About how many bytes of files `read` looks at, by metadata."""
         schema = self.context.schemas.get(snapshot.schema_id)

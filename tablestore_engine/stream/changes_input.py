@@ -29,13 +29,15 @@ TABLE_SOURCE = "table:"  # before its identity, in a table's name among the posi
 class ChangesInput:
     """`source`: the input's name among positions, by its identity. `step` None: nothing is new.
 
-    `next_snapshot`: the first that the reader needs if this range is never committed.
+    `next_snapshot`: the first that the reader needs if this range is never committed. `exchanged`: names that mean
+    other columns at the end than at the begin: rows that were read before have the values of the former.
     """
 
     source: str
     between: ChangesBetween
     step: PositionStep | None
     next_snapshot: int
+    exchanged: tuple[str, ...] = ()
 
 
 def source_of(store: TableStore) -> str:
@@ -69,12 +71,24 @@ def plan_changes(
     step = None if after == position or after is None else PositionStep(position, after)
     between = ChangesBetween(since, branch=branch) if branch is not None else ChangesBetween(since, until)
     following = (0 if newest is None else newest.id) + 1 if since is None else since + 1
-    return ChangesInput(source_of(store), between, step, following)
+    ends = store if branch is None else store.on_staged(branch)
+    exchanged = () if since is None or end is None else _exchanged(store, since, ends.context.schema_at(end))
+    return ChangesInput(source_of(store), between, step, following, exchanged)
 
 
-def count_changed_rows(store: TableStore, found: ChangesInput) -> int | None:
-    """None: only reading tells, not even reading does, or all rows are new. Raises NotFound TS1302 for a snapshot that
-    is gone.
+def _exchanged(store: TableStore, since: int, now: TableSchema) -> tuple[str, ...]:
+    """Where the snapshot has expired, the schema before that of the next one may have been its own."""
+    at, following = store.snapshots.find(since), store.snapshots.find(since + 1)
+    if at is None and following is None:
+        return ()
+    number = at.schema_id if at is not None else max(0, (following.schema_id if following else 0) - 1)
+    ids = {one.name.lower(): one.id for one in store.context.schemas.get(number).fields}
+    return tuple(one.name for one in now.fields if ids.get(one.name.lower(), one.id) != one.id)
+
+
+def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool = False) -> int | None:
+    """None: only reading tells, not even reading does, or all rows are new. `at_most`: a number that they do not exceed
+    is enough. Raises NotFound TS1302 for a snapshot that is gone.
     """
     between = found.between
     if between.since is None or (found.step is not None and _is_lossy(store.schema)):
@@ -86,12 +100,17 @@ def count_changed_rows(store: TableStore, found: ChangesInput) -> int | None:
         end = staged.latest()
         if end is None:
             return None
-        counts.append(ChangelogReader(staged.context).count(end))
+        counts.append(_count(staged, end, at_most=at_most))
         last = end.id - 1
     numbers = range(between.since + 1, (last or 0) + 1)
-    counts += [ChangelogReader(store.context).count(store.snapshots.get(number)) for number in numbers]
+    counts += [_count(store, store.snapshots.get(number), at_most=at_most) for number in numbers]
     known = [one for one in counts if one is not None]
     return sum(known) if len(known) == len(counts) else None
+
+
+def _count(store: TableStore, snapshot: Snapshot, *, at_most: bool) -> int | None:
+    reader = ChangelogReader(store.context)
+    return reader.count_most(snapshot) if at_most else reader.count(snapshot)
 
 
 def hold_changes(store: TableStore, consumer: str, found: ChangesInput) -> None:

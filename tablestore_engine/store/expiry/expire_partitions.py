@@ -23,6 +23,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.expiry.partition_time import pick_expired_partitions, shown_partition
+from tablestore_engine.store.foreign_commits import PARTITIONS_EXPIRED
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
@@ -86,7 +87,10 @@ def expire_partitions(
     if dry_run or not going:
         return replace(found, rows=_visible_rows(context, newest, going))
     request = WriteRequest(
-        mode=WriteMode.OVERWRITE_PARTITIONS, emptied=going, identity=context.guard.identity
+        mode=WriteMode.OVERWRITE_PARTITIONS,
+        emptied=going,
+        identity=context.guard.identity,
+        properties={PARTITIONS_EXPIRED: str(len(going))},
     )
     done = write(request)
     cleaned = compact_table(context, committer, CompactionRequest(full=True, among=going))

@@ -20,6 +20,8 @@ from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
 from tablestore_engine.spi import AffectedKeys, ChangesInput, PositionStep, TracedQuery
 
+NODE_PROPERTY = "dbt.node"  # of each commit of a model
+
 
 @dataclass(frozen=True)
 class ModelQuery:
@@ -29,6 +31,7 @@ class ModelQuery:
     sql: str
     text: str
     affected: Affected
+    node: str = ""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class Followed:
     """`affected`: the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `view`: a temporary view that `affected` reads, to be dropped behind the commit. `digest`: what made the rows.
+    `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed.
     """
 
     affected: KeysSelect | None
@@ -49,6 +53,8 @@ class Followed:
     keys: int | None = None
     digest: str = ""
     warnings: tuple[str, ...] = ()
+    foreign: str = ""
+    rows_version: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,9 @@ def read_followed(
 
     Raises FixRequest TS1870, TS1871, TS1872, TS1470.
     """
+    own = engine.find_table(query.model)
+    rows_version = "" if own is None else own.rows_version()
+    foreign = "" if own is None or is_new else _foreign(own, query)
     known = _positions(engine, query.model)
     inputs = [_input(engine.table(name), name, known, query.affected, branch_of(name)) for name in tables]
     pins = {one.table: one.pin for one in inputs if one.pin is not None}
@@ -85,9 +94,8 @@ def read_followed(
         digest = digest_of(query.text, traced.context(), query.affected)
         warnings = _warnings(query, traced) if is_new else ()
         steps = _steps(known, inputs, digest)
-        reason = _difference(known.get(QUERY), digest) or next(
-            (one.trouble for one in inputs if one.trouble), ""
-        )
+        troubles = (one.trouble for one in inputs if one.trouble)
+        reason = _difference(known.get(QUERY), digest) or foreign or next(troubles, "")
         keys, clause = AffectedKeys(None, 0), ""
         if not is_new and not reason:
             clause, keys = _find_keys(engine, query, traced, inputs)
@@ -108,6 +116,8 @@ def read_followed(
         None if is_new or reason or clause else keys.count,
         digest,
         warnings,
+        foreign,
+        rows_version,
     )
 
 
@@ -237,6 +247,13 @@ def _steps(known: Mapping[str, str], inputs: Sequence[_Input], digest: str) -> d
     return steps
 
 
+def _foreign(own: Table, query: ModelQuery) -> str:
+    found = own.find_foreign_commit({NODE_PROPERTY: query.node})
+    if found is None:
+        return ""
+    return f"snapshot {found.id} of {query.model} is not the model's own: somebody else has changed its rows"
+
+
 def _positions(engine: Engine, model: str) -> Mapping[str, str]:
     """Empty where they cannot be read: then only a commit that sets them anew is accepted (TS1470)."""
     own = engine.find_table(model)
@@ -254,13 +271,14 @@ def _input(
         return _Input(name, table.plan_changes(None, branch=branch), f"it has not read {name} yet")
     try:
         found = table.plan_changes(position, branch=branch)
-        rows = table.count_changed_rows(found)
+        exact = table.count_changed_rows(found)
+        rows = table.count_changed_rows(found, at_most=True) if exact is None else exact
     except (FixRequest, NotFound) as gone:
         lost = table.plan_changes(None, branch=branch)
         step = None if lost.step is None else PositionStep(position, lost.step.after)
         return _Input(name, ChangesInput(lost.source, lost.between, step, lost.next_snapshot), gone.what)
     limit = max(affected.limit * (table.facts().rows or 0), ROWS_ALWAYS_FOLLOWED)
     if rows is None or rows > limit:
-        number = "an unknown number" if rows is None else f"{rows:,}"
+        number = "an unknown number" if rows is None else f"{'up to ' if exact is None else ''}{rows:,}"
         return _Input(name, found, f"{number} of rows of {name} changed")
     return _Input(name, found, "")

@@ -52,7 +52,9 @@ def applied_select(
         f"select *, rank() over (partition by {parts} order by {order}) as __tablestore_rank from (\n{sql}\n)"
     )
     puts = f"cast(if({is_put}, 0, 3) as tinyint)"
-    return f"select {items}, {puts} as {_KIND_COLUMN} from (\n{ranked}\n) where __tablestore_rank = 1", kept
+    is_key = " and ".join(f"{quote(name)} is not null" for name in key)  # what has none was never put
+    newest = f"__tablestore_rank = 1 and ({is_put} or ({is_key}))"
+    return f"select {items}, {puts} as {_KIND_COLUMN} from (\n{ranked}\n) where {newest}", kept
 
 
 def _with_retractions(sql: str, columns: Columns, key: Sequence[str], retracted: str) -> str:

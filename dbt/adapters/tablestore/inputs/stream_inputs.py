@@ -19,6 +19,7 @@ from typing import Any
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import text_digest
 from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, SNAPSHOT_ID, check_order
+from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
     begun,
@@ -81,6 +82,7 @@ class _Model:
     consumer: str
     streams: dict[str, TablestoreRelation] = field(default_factory=dict)
     digest: str = ""
+    query: str = ""
     settings: Streaming = field(default_factory=Streaming)
     has_kinds: bool = False
     retracted: RetractedKeys = field(default_factory=RetractedKeys)
@@ -179,6 +181,7 @@ class StreamInputs:
         names = tuple(_name(one) for one in model.streams.values())
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
+        model.query = query
         model.settings, model.digest = settings.table.streaming, self._digest(compiled)
         named = {name.lower() for name, _ in columns}
         model.has_kinds = ROW_KIND in named
@@ -231,6 +234,7 @@ class StreamInputs:
             branch = None if pinned is None else pinned.branch
             found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most, only=True)
             table.hold_changes(model.consumer, found[name])
+            check_columns(self._engine(), node, model.query, name, found[name], pins)
             model.ends.setdefault(name, table.latest_snapshot_id() or 0)
         if not action.begins and not known:
             check_begin(node, target, self._engine().find_table(target))

@@ -1,6 +1,6 @@
 """Models by incremental_strategy='changed_keys': what a run of one evaluates, and what dbt's log says of it.
 
-INVARIANT  a run that compares all rows says why, as a warning where the query itself is the reason.
+INVARIANT  a run that compares all rows warns once, with the reason.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext
@@ -28,6 +28,7 @@ class ChangedKeysModels:
 
     def __init__(self, engine: Callable[[], Engine], inputs: ChangedInputs) -> None:
         self._engine, self._inputs = engine, inputs
+        self._compared = WarnedOnce(logger)
         self._warned: set[str] = set()
         self._lock = OrderedLock("changed_keys models of this run", Rank.PROCESS)
 
@@ -43,14 +44,14 @@ class ChangedKeysModels:
         assert settings.table.affected is not None
         tables = tuple(sorted({one.table for one in reads.reads()}))
         text = context.compiled or situation.sql
-        query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected)
+        query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected, settings.node)
         is_new = not situation.table_exists or situation.full_refresh
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
         for warning in found.warnings:
             logger.warning(f"{relation.table_name}: {warning}")
         if found.reason and not is_new:
-            say = logger.warning if found.clause else logger.info
-            say(f"{relation.table_name}: all rows are compared: {found.reason}")
+            text = f"{relation.table_name}: all rows are compared: {found.reason}"
+            self._compared.warn(text, text)
         return replace(situation, affected=found.affected)
 
     def tell_evaluated(self, response: TablestoreResponse, node: str, plan: BuildPlan) -> None:

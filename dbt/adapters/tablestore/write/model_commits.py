@@ -12,14 +12,17 @@ from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import NODE_PROPERTY
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.position_steps import unread
+from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
-from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteReport
+from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
+from tablestore_engine.spi import ROWS_BEFORE
 
 
 class ModelCommits:
@@ -63,7 +66,10 @@ class ModelCommits:
         """`whole`: all that its streams have, since it waits for tests."""
         spec, rows = work
         node, action = job.settings.node, job.plan.action
-        properties = {"dbt.invocation": job.invocation, "dbt.node": node}
+        properties = {"dbt.invocation": job.invocation, NODE_PROPERTY: node}
+        followed = self._inputs.followed(node)
+        if followed is not None and action is Action.INCREMENT and spec.mode is WriteMode.UPSERT:
+            properties[ROWS_BEFORE] = followed.rows_version
         name = job.relation.table_name
         taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
         if not is_empty(self._config):
@@ -78,6 +84,7 @@ class ModelCommits:
             commit_identifier=job.identifier + (0 if taken is None else taken.number),
             properties=properties if staged is None else {**properties, **staged.properties},
             positions=steps,
+            always=followed is not None and bool(followed.foreign),  # so that it is compared once
         )
         versions = (
             self.versions_but(node, job.relation)
