@@ -1,6 +1,8 @@
 """Reading one Parquet file, checked: what comes out are the rows that were written, or an error that names the file.
 
 Steps      footer → its checksum → checksums of the wanted chunks → decode; page checksums where it has none
+INVARIANT  Arrow's threads get no bytes of Python, which they would free when they like: one that does so while the
+           interpreter ends aborts the process. Objects of a store are decoded by the caller's thread alone.
 INVARIANT  a flipped bit in a file that we wrote is TS1160 or TS1360, or changes no row.
 LIMIT      files of other engines have page checksums at most: their page headers and footers are taken as they are.
 """
@@ -34,12 +36,16 @@ class ParquetInput:
     def __init__(self, fileio: FileIO, path: str) -> None:
         self._path = path
         self._source = fileio.open_input(path)
+        self._is_of_python = isinstance(self._source, pa.PythonFile)
         try:
             footer = _footer(self._source, path)
             verify_checksum(footer, _WHAT, path)
             known = pq.read_metadata(pa.BufferReader(footer))  # else Arrow reads 64 KiB of the end once more
             self._parquet = pq.ParquetFile(
-                self._source, metadata=known, page_checksum_verification=not has_checksum(footer)
+                self._source,
+                metadata=known,
+                page_checksum_verification=not has_checksum(footer),
+                pre_buffer=not self._is_of_python,  # _check_chunks has fetched what is read
             )
         except (pa.ArrowException, OSError) as error:
             self._source.close()
@@ -109,6 +115,7 @@ class ParquetInput:
 
     def _decode(self, groups: list[int], columns: list[str] | None, *, parallel: bool) -> pa.Table:
         """Nested columns beyond 32-bit offsets cannot be decoded as one array: those group by group."""
+        parallel = parallel and not self._is_of_python
         try:
             return self._parquet.read_row_groups(groups, columns=columns, use_threads=parallel)
         except pa.ArrowNotImplementedError:
