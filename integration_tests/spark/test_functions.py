@@ -215,7 +215,7 @@ _BAD = {
     "twice": ("demo.f(x int, x int) returns int return x", "TS1505.*DUPLICATE_ROUTINE_PARAMETER_NAMES"),
     "itself": ("demo.f(x int) returns int return demo.f(x - 1)", "TS1535.*demo.f → demo.f"),
     "through": ("demo.f(x int) returns int return demo.over(x)", "TS1535.*demo.f → demo.over → demo.f"),
-    "through view": ("demo.f(x int) returns int return (select n from demo.v)", "TS1535.*demo.f → demo.f"),
+    "through view": ("demo.f(x int) returns int return (select n from demo.v)", "TS1535.*demo.f → demo.v → demo.f"),
     "aggregate": ("demo.f(x int) returns int return sum(x)", "TS1505.*CANNOT_CONTAIN_COMPLEX_FUNCTIONS"),
     "table": ("demo.f(x int) returns int return (select max(id) from demo.gone)", "TS1515.*demo.gone"),
     "schema": ("gone.f(x int) returns int return x", "TS1405"),

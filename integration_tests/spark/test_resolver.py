@@ -176,7 +176,7 @@ def test_views(resolver: Resolver, tables: StubTables, tmp_path: Path) -> None:
     tables.put("demo", "base", "s9", scan(_SCHEMA), TableVersion(snapshot=9))
     assert resolver.query("select * from demo.outer_view").collect() == []
     tables.views["demo", "cycle"] = "select * from demo.cycle"
-    with pytest.raises(FixRequest, match="TS1513"):
+    with pytest.raises(FixRequest, match="TS2141"):
         resolver.query("select * from demo.cycle")
     with pytest.raises(Unsupported, match="TS1514"):
         resolver.query("select * from demo.outer_view version as of 1")

@@ -27,7 +27,10 @@ NESTED_ROOTS = ("ARRAY", "MULTISET", "MAP", "ROW", "VECTOR")
 
 @dataclass(frozen=True)
 class DataType:
-    """One type: `length` of CHAR/BINARY/VECTOR, `precision`/`scale` of numbers and times, nested children."""
+    """One type: `length` of CHAR/BINARY/VECTOR, `precision`/`scale` of numbers and times, nested children.
+
+    `collation`: of incoming text that Spark compares otherwise than by its bytes; never stored (schema_check).
+    """
 
     root: str
     nullable: bool = True
@@ -38,6 +41,7 @@ class DataType:
     key: DataType | None = None
     value: DataType | None = None
     fields: tuple[DataField, ...] = ()
+    collation: str | None = None
 
     @property
     def is_atomic(self) -> bool:

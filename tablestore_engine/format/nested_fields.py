@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tablestore_engine.format.data_type import VOID, DataType
+from tablestore_engine.format.data_type import CHARACTER_ROOTS, VOID, DataType
 
 _Path = tuple[str, ...]
 
@@ -68,9 +68,14 @@ def _row_differences(have: DataType, given: DataType, path: _Path) -> Iterator[F
 
 
 def fill_void(given: DataType, have: DataType | None) -> DataType:
-    """The given type, where parts without a type (VOID) take that of the table's type, if it has the part."""
+    """The given type, where parts without a type (VOID) take that of the table's type, if it has the part.
+
+    A text that the table has is stored without its collation, as Spark's INSERT casts it.
+    """
     if have is None:
         return given
+    if given.collation is not None and have.root in CHARACTER_ROOTS:
+        return replace(given, collation=None)
     if given.root == VOID.root:
         return have
     if have.root == given.root == "ROW":

@@ -132,8 +132,10 @@ def decode_schema(data: bytes, name: str = "") -> TableSchema:
         if len(set(schema.field_names)) != len(schema.fields) or not set(named) <= set(schema.field_names):
             raise ValueError("column names repeat, or a key names no column")
     except DAMAGE as wrong:
-        if isinstance(wrong, TablestoreError):
+        if isinstance(wrong, FixData):
             raise
+        if isinstance(wrong, TablestoreError):  # a request when a user writes it; damage when a file has it
+            raise _damaged(f"{wrong.code} {wrong.what}: {wrong.why}") from wrong
         raise _damaged(f"{type(wrong).__name__}: {wrong}") from wrong
     return schema
 

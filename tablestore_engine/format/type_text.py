@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import (
@@ -191,6 +192,8 @@ def _nested_from_json(root: str, value: Mapping[str, object]) -> DataType:
 def _root_text(type_: DataType) -> str:
     """The text of a type without its nullability."""
     root = type_.root
+    if type_.collation is not None:
+        return f"{_root_text(replace(type_, collation=None))} COLLATE {type_.collation}"
     if root in ("VARCHAR", "VARBINARY") and type_.length == STRING_LENGTH:
         return "STRING" if root == "VARCHAR" else "BYTES"
     if root in _LENGTHS:

@@ -207,6 +207,17 @@ class Resolver:
             statement = StatementNames(self._names, overrides, self._session, self._system_view, new)
             self._ensure_function(name, statement, depth=0)
 
+    def check_view(self, name: Name, view: ResolvedView, overrides: Overrides) -> None:
+        """Create a view in the session, before the warehouse has it: Spark analyzes its query, and its column names.
+
+        Raises FixRequest TS1505, TS2141, NotFound TS1515.
+        """
+        with self._registry.lock:
+            new = ((name[0].lower(), name[1].lower()), view)
+            self._ensure(
+                name, StatementNames(self._names, overrides, self._session, self._system_view, new), depth=0
+            )
+
     # --- steps ---
 
     def _prepare(self, text: str, statement: StatementNames, *, depth: int) -> str:
@@ -282,10 +293,11 @@ class Resolver:
             raise FixRequest(
                 "TS1513",
                 f"view {name[0]}.{name[1]} cannot be resolved",
-                why=f"views are nested more than {_VIEW_DEPTH_MAX} deep, or one names itself",
-                fix="look for a cycle in the view definitions",
+                why=f"views are nested more than {_VIEW_DEPTH_MAX} deep",
+                fix="make one of the views that it reads a table",
             )
-        text = self._prepare(view.sql, statement, depth=depth + 1)
+        with statement.inside(name, is_view=True):
+            text = self._prepare(view.sql, statement, depth=depth + 1)
         full = f"{quote_name(name[0])}.{quote_name(name[1])}"
         comment = f" comment {quote_string(view.comment)}" if view.comment else ""
         definition = f"create or replace view {full}{comment} as {text}"
@@ -299,7 +311,11 @@ class Resolver:
         version = _view_version(view, text, self._shapes(text, statement))
         if self._registry.versions.get(name) != version:
             self._tables.ensure_database(name[0])
-            self._analyse(definition, statement)
+            try:
+                self._analyse(definition, statement)
+            except TablestoreError:  # Spark drops the old view before it looks at the new one's column names
+                self.forget(*name)
+                raise
         return version
 
     def _system_view(self, view: ResolvedSystemView, statement: StatementNames) -> str:

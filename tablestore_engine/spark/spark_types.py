@@ -7,6 +7,7 @@ INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark rea
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +15,20 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.format.data_type import BYTES, STRING, TIMESTAMP_ROOTS, DataField, DataType
+from tablestore_engine.format.data_type import (
+    BYTES,
+    CHARACTER_ROOTS,
+    STRING,
+    TIMESTAMP_ROOTS,
+    DataField,
+    DataType,
+)
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.sql.as_of_clause import plain_words
 from tablestore_engine.sql.scanner import quote_name
 
+_BINARY_COLLATION = st.StringType().collation
 _SIMPLE: dict[str, st.DataType] = {
     "BOOLEAN": st.BooleanType(),
     "TINYINT": st.ByteType(),
@@ -153,6 +163,8 @@ def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = 
     simple = _FROM_SIMPLE.get(_type_name(type_))
     if simple is not None:
         return simple.with_nullable(nullable)
+    if isinstance(type_, st.StringType) and type_.collation != _BINARY_COLLATION:
+        return replace(STRING, nullable=nullable, collation=type_.collation)
     if isinstance(type_, st.VarcharType):
         return DataType("VARCHAR", nullable, length=type_.length)
     if isinstance(type_, st.CharType):
@@ -168,7 +180,7 @@ def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = 
         key = from_spark_type(type_.keyType, False, column=f"{column} (key)")
         value = from_spark_type(type_.valueType, type_.valueContainsNull, column=f"{column} (value)")
         return DataType("MAP", nullable, key=key, value=value)
-    if isinstance(type_, st.StructType) and type_.fields:  # Parquet has no struct without fields
+    if isinstance(type_, st.StructType):
         return DataType("ROW", nullable, fields=fields_from_spark(type_, inside=column))
     raise FixRequest(
         "TS1509",
@@ -179,12 +191,21 @@ def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = 
 
 
 def parse_ddl(text: str, nullable: bool = True, *, column: str = "") -> DataType:
-    """The format's type for a type as Spark SQL writes it. Raises FixRequest TS1505 or TS1506, TS1509."""
+    """The format's type for a type as Spark SQL writes it. Raises FixRequest TS1505 or TS1506, TS1509, TS2140."""
     try:
         parsed = st.DataType.fromDDL(text)
     except PySparkException as error:
         raise spark_errors.translate(error) from None
-    return from_spark_type(parsed, nullable, column=column)
+    made = from_spark_type(parsed, nullable, column=column)
+    has_length = any(part.root in CHARACTER_ROOTS and part.length != STRING.length for part in made.walk())
+    if has_length and "collate" in map(str.lower, plain_words(text)):
+        raise Unsupported(
+            "TS2140",
+            f"column {column!r} cannot have a length and a collation",
+            why=f"pyspark's CHAR and VARCHAR have no collation: {text}",
+            fix="leave COLLATE out: stored text is compared by its bytes",
+        )
+    return made
 
 
 def fields_from_spark(struct: st.StructType, *, inside: str = "") -> tuple[DataField, ...]:

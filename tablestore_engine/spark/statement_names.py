@@ -35,7 +35,7 @@ def function_key(name: Name) -> Name:
 
 class StatementNames:
     """`session` analyses the statement. `system_view`: the text of a view of the warehouse itself, for this statement.
-    `new`: a function that the statement creates, by its name in lower case.
+    `new`: a view or function that the statement creates, by its name in lower case.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class StatementNames:
         overrides: Overrides,
         session: SparkSession,
         system_view: SystemViewText,
-        new: tuple[Name, ResolvedFunction] | None = None,
+        new: tuple[Name, ResolvedFunction | ResolvedView] | None = None,
     ) -> None:
         self._names = names
         self._overrides = overrides
@@ -52,8 +52,13 @@ class StatementNames:
         self._system_view = system_view
         self._making: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
-        self._functions: dict[Name, ResolvedFunction | None] = {} if new is None else {new[0]: new[1]}
-        self._open: list[Name] = []
+        self._functions: dict[Name, ResolvedFunction | None] = {}
+        self._new_view: tuple[Name, ResolvedView] | None = None
+        if new is not None and isinstance(new[1], ResolvedView):
+            self._new_view = (new[0], new[1])
+        elif new is not None and isinstance(new[1], ResolvedFunction):
+            self._functions[new[0]] = new[1]
+        self._open: list[tuple[Name, bool]] = []
         self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
         self.meanings: dict[Name, Meaning | None] = {}
@@ -65,6 +70,10 @@ class StatementNames:
 
     def lookup(self, database: str, name: str, version: TableVersion | None = None) -> ResolvedName | None:
         """As it is written; else in lower case, since Spark's names ignore case and the warehouse's do not."""
+        if self._new_view is not None and version is None:
+            new, view = self._new_view
+            if new == (database.lower(), name.lower()):
+                return view
         chosen = version or self._overrides.version(database, name)
         key = (database, name, chosen)
         if key not in self._found:
@@ -104,18 +113,12 @@ class StatementNames:
         return self._functions[key]
 
     @contextmanager
-    def inside(self, function: Name) -> Iterator[None]:
-        """While the text of a function is read. Raises FixRequest TS1535 when it is in use already."""
-        if function in self._open:
-            path = [*self._open[self._open.index(function) :], function]
-            raise FixRequest(
-                "TS1535",
-                f"function {'.'.join(function)} calls itself",
-                why="directly, or through a view or function that it reads: "
-                + " → ".join(".".join(one) for one in path),
-                fix="write the recursion as a query (WITH RECURSIVE), or remove the call",
-            )
-        self._open.append(function)
+    def inside(self, one: Name, *, is_view: bool = False) -> Iterator[None]:
+        """While the text of a function or view is read. Raises FixRequest TS1535, TS2141 when it is in use already."""
+        if (one, is_view) in self._open:
+            path = [*self._open[self._open.index((one, is_view)) :], (one, is_view)]
+            raise _names_itself(".".join(one), " → ".join(".".join(name) for name, _ in path), is_view)
+        self._open.append((one, is_view))
         try:
             yield
         finally:
@@ -136,3 +139,17 @@ class StatementNames:
                 why="they are two relations whose names differ only in case, which Spark ignores",
                 fix="rename one of them, or read them in two statements",
             )
+
+
+def _names_itself(name: str, path: str, is_view: bool) -> FixRequest:
+    why = f"directly, or through a view or function that it reads: {path}"
+    if is_view:
+        return FixRequest(
+            "TS2141", f"view {name} reads itself", why=why, fix="correct the query of one of them"
+        )
+    return FixRequest(
+        "TS1535",
+        f"function {name} calls itself",
+        why=why,
+        fix="write the recursion as a query (WITH RECURSIVE), or remove the call",
+    )

@@ -84,7 +84,7 @@ def clone_table(source: TableContext, target: TableLayout) -> Snapshot | None:
     """The clone's snapshot; None for a table without one. Raises Unsupported TS1380, NotFound TS13xx."""
     plan = plan_clone(source, target)
     copy_files(source.fileio, plan)
-    SchemaStore(source.fileio, target).claim(plan.schemas[0])
+    SchemaStore(source.fileio, target).copy(plan.schemas[0])
     put_metadata(source.fileio, target, plan)
     return plan.snapshot
 

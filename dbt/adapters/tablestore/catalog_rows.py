@@ -8,7 +8,7 @@ import agate
 from dbt.adapters.events.logging import AdapterLogger
 from dbt_common.clients.agate_helper import DEFAULT_TYPE_TESTER
 
-from tablestore_engine.api import ColumnInfo, Engine, NotFound, TableFacts
+from tablestore_engine.api import ColumnInfo, Engine, FixRequest, NotFound, TableFacts
 from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage, moment_text
 
 logger = AdapterLogger("Tablestore")
@@ -72,7 +72,7 @@ def read_catalog_rows(engine: Engine, relation: RelationInfo, owner: str | None)
     try:
         facts = engine.table(name).facts() if relation.kind == "table" else None
         return catalog_rows(relation, engine.columns(name), facts, owner)
-    except DAMAGED as damage:
+    except (*DAMAGED, FixRequest) as damage:  # a view that reads what is gone is a request to correct it
         logger.warning(f"{name} is not in the catalog: {describe_damage(damage)}")
         return []
 

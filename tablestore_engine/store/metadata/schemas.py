@@ -16,12 +16,14 @@ INVARIANT  a number is used once per table, so a cache by number is right as lon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
+from tablestore_engine.format.schema_check import check_schema
 from tablestore_engine.store.metadata.identity import UUID_OPTION, table_gone
 
 Check = Callable[[], None]
@@ -77,6 +79,13 @@ class SchemaStore:
             self._cache[schema_id] = decode_schema(data, path)
         return self._cache[schema_id]
 
+    def find_readable(self) -> TableSchema | None:
+        """The newest schema file that can be read, whether it counts or not: of a table that is damaged."""
+        for number in reversed(self.list_ids()):
+            with suppress(FixData, NotFound):
+                return self.get(number)
+        return None
+
     def remember(self, schema_id: int, data: bytes) -> None:
         """The bytes of a schema file that was read already."""
         if schema_id not in self._cache:
@@ -101,7 +110,15 @@ class SchemaStore:
         return replace(wanted, id=newest + 1, claim=claim)
 
     def claim(self, schema: TableSchema, check: Check | None = None) -> bool:
-        """Create `schema-<id>` exclusively; False when somebody was first. `check` as in FileIO."""
+        """Create `schema-<id>` exclusively; False when somebody was first. `check` as in FileIO.
+
+        Raises FixRequest TS1138, TS1139, TS1140 for what could not be read again (schema_check).
+        """
+        check_schema(schema, lambda: (self.get(one) for one in self.list_ids() if one < schema.id))
+        return self.copy(schema, check)
+
+    def copy(self, schema: TableSchema, check: Check | None = None) -> bool:
+        """As claim, of a schema that counts already: of this table, or of the one that a clone is made of."""
         return self.fileio.create_exclusive(
             self.layout.schema_path(schema.id), encode_schema(schema), check=check
         )
@@ -119,7 +136,7 @@ class SchemaStore:
         counts = newest.claim is None and not self._is_foreign(newest)
         if newest.id <= current.id or counts or is_same_schema(newest, current):
             return False
-        return self.claim(replace(current, id=newest.id + 1, claim=claim), check)
+        return self.copy(replace(current, id=newest.id + 1, claim=claim), check)
 
     def _is_foreign(self, schema: TableSchema) -> bool:
         """Whether it is another table's: told by the uuid of the oldest schema, which is this table's.

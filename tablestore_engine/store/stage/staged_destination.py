@@ -108,7 +108,7 @@ class StagedDestination:
         branch.fileio.mkdirs(branch.layout.schema_dir)
         branch.snapshots.make_folder(check)
         for known in self._schemas_of(snapshot):
-            branch.schemas.claim(known, check)
+            branch.schemas.copy(known, check)
         if schema is not None and not branch.schemas.claim_or_find(schema, check):
             raise NumberTakenError
         if self.takes_more:

@@ -35,25 +35,37 @@ def list_relations(
     catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
 ) -> tuple[RelationInfo, ...]:
     """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
-    found = []
-    for name in catalog.list_tables(database):
-        identifier = Identifier(database, name)
-        try:
-            store = stores.find(identifier)
-            if store is not None and (with_unpublished or not is_unpublished(store)):
-                found.append(RelationInfo(identifier, "table", store.schema.comment))
-        except DAMAGED as damage:
-            if catalog.is_table(identifier):  # else it was dropped meanwhile
-                found.append(RelationInfo(identifier, "table", problem=describe_damage(damage)))
-    for name in catalog.views.list_names(database):
-        identifier = Identifier(database, name)
-        try:
-            view = catalog.views.find(identifier)
-        except DAMAGED as damage:
-            found.append(RelationInfo(identifier, "view", problem=describe_damage(damage)))
-        else:
-            found += [] if view is None else [RelationInfo(identifier, "view", view.comment)]
-    return tuple(found)
+    tables = (Identifier(database, name) for name in catalog.list_tables(database))
+    views = (Identifier(database, name) for name in catalog.views.list_names(database))
+    found = [
+        *(find_table(catalog, stores, one, with_unpublished=with_unpublished) for one in tables),
+        *(find_view(catalog, one) for one in views),
+    ]
+    return tuple(one for one in found if one is not None)
+
+
+def find_table(
+    catalog: FilesystemCatalog, stores: OpenTables, identifier: Identifier, *, with_unpublished: bool = True
+) -> RelationInfo | None:
+    """The table of that name, damaged or not; None when there is none."""
+    try:
+        store = stores.find(identifier)
+        if store is None or (is_unpublished(store) and not with_unpublished):
+            return None
+        return RelationInfo(identifier, "table", store.schema.comment)
+    except DAMAGED as damage:
+        if not catalog.is_table(identifier):  # it was dropped meanwhile
+            return None
+        return RelationInfo(identifier, "table", problem=describe_damage(damage))
+
+
+def find_view(catalog: FilesystemCatalog, identifier: Identifier) -> RelationInfo | None:
+    """The view of that name, damaged or not; None when there is none."""
+    try:
+        view = catalog.views.find(identifier)
+    except DAMAGED as damage:
+        return RelationInfo(identifier, "view", problem=describe_damage(damage))
+    return None if view is None else RelationInfo(identifier, "view", view.comment)
 
 
 def is_unpublished(store: TableStore) -> bool:

@@ -18,13 +18,18 @@ from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import FixRequest, StorageError, TablestoreError
+from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.comments import set_all_comments
-from tablestore_engine.warehouse.relations.relation_list import RelationInfo, list_relations
+from tablestore_engine.warehouse.relations.relation_list import (
+    RelationInfo,
+    find_table,
+    find_view,
+    list_relations,
+)
 from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 
 
@@ -43,12 +48,8 @@ class Relations:
         return list_relations(self.catalog, self.stores, database, with_unpublished=with_unpublished)
 
     def find(self, identifier: Identifier) -> RelationInfo | None:
-        """A table or view by its name."""
-        store = self.stores.find(identifier)
-        if store is not None:
-            return RelationInfo(identifier, "table", store.schema.comment)
-        view = self.catalog.views.find(identifier)
-        return None if view is None else RelationInfo(identifier, "view", view.comment)
+        """A table or view by its name, damaged or not."""
+        return find_table(self.catalog, self.stores, identifier) or find_view(self.catalog, identifier)
 
     def get(self, identifier: Identifier) -> RelationInfo:
         """A table or view by its name. Raises NotFound TS1414."""
@@ -68,7 +69,15 @@ class Relations:
         """With its history, and with its log when the engine made it: this first, since where it cannot be reached
         nothing should be dropped, and nothing of it stay behind that blocks the next table of the name.
         """
-        self.logs.drop(identifier, self.catalog.find_schema(identifier))
+        try:
+            schema = self.catalog.find_schema(identifier)
+        except (
+            FixData,
+            NotFound,
+            Unsupported,
+        ):  # a damaged table can be dropped; its log is that of an older schema
+            schema = self.catalog.schemas(identifier).find_readable()
+        self.logs.drop(identifier, schema)
         self.catalog.drop_table(identifier)
         self.forget(identifier)
 

@@ -5,6 +5,7 @@ INVARIANT  rows that are stored mean the same afterwards: no default for old row
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import repeat
 
@@ -42,6 +43,8 @@ from tablestore_engine.sql.statement import (
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
 
+_LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
+
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
     """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1340, TS1574, option errors."""
@@ -65,8 +68,8 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
             return _alter_column(schema, action, columns)
         case SetProperties(properties=pairs):
             return _set_options(schema, dict(pairs))
-        case UnsetProperties(keys=keys):
-            return _set_options(schema, dict.fromkeys(keys))
+        case UnsetProperties(keys=keys, if_exists=if_exists):
+            return _unset_options(schema, keys, if_exists=if_exists)
         case _:
             raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
 
@@ -158,6 +161,22 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     changed = set_options(schema, changes)
     _check_still_writable(schema, changed)
     return changed
+
+
+def _unset_options(schema: TableSchema, keys: Sequence[str], *, if_exists: bool) -> TableSchema:
+    """Without options of these keys; one that the table lacks is refused, as by Spark. Raises FixRequest TS1141, and
+    Unsupported TS1573 for keys and partition columns, which are no options.
+    """
+    missing = [key for key in keys if key not in schema.options]
+    check_options({key: "none" for key in missing if key in _LAYOUT_KEYS})
+    if missing and not if_exists:
+        raise FixRequest(
+            "TS1141",
+            f"option {missing[0]!r} cannot be unset",
+            why=f"the table does not have it; its options are {', '.join(sorted(schema.options))}",
+            fix="correct the key, or write UNSET TBLPROPERTIES IF EXISTS (…)",
+        )
+    return _set_options(schema, dict.fromkeys(keys))
 
 
 def _check_still_writable(schema: TableSchema, changed: TableSchema) -> None:

@@ -20,6 +20,7 @@ from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_check import check_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.table_version import TableVersion
@@ -218,6 +219,7 @@ class TableActions:
 
         def altered(schema: TableSchema) -> TableSchema:
             wanted = alter_schema(schema, action, columns)
+            check_schema(wanted, lambda: (schema,))
             self._warehouse.logs.check_change(identifier, schema, wanted)
             if wanted.fields != schema.fields:
                 self._warehouse.logs.check_schema(identifier, wanted)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.resolved_names import ResolvedView
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.spark.spark_types import fields_from_spark, shown_type
@@ -80,11 +81,11 @@ def _names_of(properties: sql.Pairs, key: str) -> tuple[str, ...]:
 
 
 def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
-    """CREATE VIEW: its query is analysed, its text is kept. Raises FixRequest TS1524."""
+    """CREATE VIEW: Spark creates it in the session first, then its text is kept. Raises FixRequest TS1524, TS2141."""
     text = s.query
     names = [name for name, _ in s.columns]
-    frame = run.frame(text)  # refuses a view that cannot be read
     if names:
+        frame = run.frame(text)
         if len(names) != len(frame.columns):
             raise FixRequest(
                 "TS1524",
@@ -94,6 +95,7 @@ def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
             )
         listed = ", ".join(f"`{name}`" for name in names)
         text = f"select * from ({text}) as v({listed})"
+    run.resolver.check_view(run.place(s.name), ResolvedView(text, s.comment, is_own=True), run.overrides)
     run.actions.create_view(
         *run.place(s.name),
         text,

@@ -24,6 +24,7 @@ from tablestore_engine.format.schema_change import (
     rename_column,
     retype_column,
 )
+from tablestore_engine.format.schema_check import check_collations, check_schema
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
@@ -65,11 +66,14 @@ def plan_target(
 ) -> TargetPlan:
     """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS11xx (columns, types, options)."""
     check_options(spec.options)
+    if current is None or on_schema_change is OnSchemaChange.REPLACE:
+        check_collations(columns)
     columns = with_types(columns, current, on_schema_change)
     _check_named(spec.options, columns if current is None else [*current.fields, *columns], table)
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
+        check_schema(first)
         return TargetPlan(first, is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
     changed = _with_columns(current, columns, on_schema_change, table)
@@ -81,6 +85,7 @@ def plan_target(
         changed = _with_not_null(changed, [_known(name, columns) for name in spec.not_null])
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
+    check_schema(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 

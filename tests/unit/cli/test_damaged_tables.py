@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from tablestore_engine.format.checksum import checksummed_json
 from .conftest import KEYED, Run, orders
 
 DAMAGE = {
+    "type": "demo.db/orders/schema/schema-0",
     "schema": "demo.db/orders/schema/schema-0",
     "snapshot": "demo.db/orders/snapshot/snapshot-3",
     "old snapshot": "demo.db/orders/snapshot/snapshot-2",
@@ -22,8 +24,16 @@ DAMAGE = {
 def damaged(request: pytest.FixtureRequest, warehouse: Path) -> str:
     """What is broken of demo.orders; demo.events and the view are sound."""
     kind = str(request.param)
-    (warehouse / DAMAGE[kind]).write_bytes(b"{")
+    file = warehouse / DAMAGE[kind]
+    file.write_bytes(_with_unknown_type(file) if kind == "type" else b"{")
     return kind
+
+
+def _with_unknown_type(file: Path) -> bytes:
+    """As a release wrote it that did not check VARCHAR(0), or another engine with a type that we do not know."""
+    content = json.loads(file.read_bytes())
+    content["fields"][0]["type"] = "VARCHAR(0) NOT NULL"
+    return checksummed_json({key: content[key] for key in content if not key.startswith("tablestore.")})
 
 
 def test_verify_goes_on(run: Run, damaged: str) -> None:
@@ -61,6 +71,26 @@ def test_show_goes_on(run: Run, damaged: str) -> None:
     shown = run("show")
     assert shown.status == 1
     assert "demo.events" in shown.out
+
+
+def test_a_damaged_table_can_be_dropped(engine: Engine, damaged: str) -> None:
+    """The listing has all names; drop_table removes the damaged one alone."""
+    del damaged
+    assert {str(one.identifier) for one in engine.relations("demo")} == {
+        "demo.orders",
+        "demo.events",
+        "demo.big",
+    }
+    engine.drop_table("demo.orders")
+    assert {str(one.identifier) for one in engine.relations("demo")} == {"demo.events", "demo.big"}
+    assert engine.table("demo.events").scan().to_arrow().num_rows == 2
+
+
+def test_a_schema_with_a_damaged_table_can_be_dropped(engine: Engine, damaged: str) -> None:
+    """DROP SCHEMA CASCADE removes all tables of it."""
+    del damaged
+    engine.sql("drop schema demo cascade")
+    assert "demo" not in engine.databases()
 
 
 def test_a_damaged_view_is_named(run: Run, warehouse: Path) -> None:

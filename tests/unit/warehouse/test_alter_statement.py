@@ -7,7 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.data_type import INT, DataField
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.sql.statement import AddColumns, ColumnDefinition, SetProperties, UnsetProperties
@@ -42,3 +42,25 @@ def test_set_properties_that_would_close_the_table_is_refused() -> None:
     theirs = replace(SCHEMA, options={**SCHEMA.options, **dict([pair])})
     assert pair[0] not in alter_schema(theirs, UnsetProperties((pair[0],)), ()).options
     assert alter_schema(theirs, SetProperties((("snapshot.num-retained.min", "7"),)), ()).options
+
+
+@pytest.mark.parametrize(
+    ("key", "if_exists", "code"),
+    [
+        ("primary-key", False, "TS1573"),
+        ("primary-key", True, "TS1573"),
+        ("partition", False, "TS1573"),
+        ("bucket", False, "TS1022"),
+        ("nosuch", False, "TS1141"),
+    ],
+)
+def test_unset_of_what_is_no_option_of_the_table_is_refused(key: str, if_exists: bool, code: str) -> None:
+    """UNSET says no where SET does, and where the table lacks the key, instead of doing nothing."""
+    with pytest.raises((FixRequest, Unsupported)) as refused:
+        alter_schema(SCHEMA, UnsetProperties((key,), if_exists), ())
+    assert refused.value.code == code
+
+
+def test_unset_if_exists_of_a_missing_option_changes_nothing() -> None:
+    """The table's options stay."""
+    assert alter_schema(SCHEMA, UnsetProperties(("nosuch",), if_exists=True), ()).options == SCHEMA.options
