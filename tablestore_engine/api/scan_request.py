@@ -14,6 +14,7 @@ from tablestore_engine.store.read.expression_condition import ExpressionConditio
 from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.rows.row_condition import RowCondition
 
+_MOST_ROWS = 2**63 - 1  # Arrow counts rows in 64 bits
 Filter: TypeAlias = "str | pc.Expression"  # SQL text, or an expression such as pc.field("id") == 5
 
 
@@ -54,14 +55,15 @@ def parse_scan(
     schema: TableSchema, columns: Sequence[str] | None, wanted: Filter | None, limit: int | None
 ) -> ScanRequest:
     """A checked request. Raises FixRequest TS1564 to TS1566 for filters, TS1569; NotFound TS1110 for a column."""
-    if isinstance(columns, str) or (columns is not None and len(set(columns)) < len(columns)):
+    names = None if columns is None or isinstance(columns, str) else schema.spelled(columns)
+    if isinstance(columns, str) or (names is not None and len(set(names)) < len(names)):
         raise refuse_scan("columns", columns, "a list of names, each once")
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise refuse_scan("limit", limit, "a number of rows, 0 or more")
-    names = None if columns is None else tuple(one.name for one in schema.fields_of(columns))
     condition = None if wanted is None else condition_of(wanted)
     if condition is not None:
         condition.bind(schema)
+    limit = None if limit is None else min(limit, _MOST_ROWS)
     return ScanRequest(names, condition, limit, None if wanted is None else str(wanted))
 
 

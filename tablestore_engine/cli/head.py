@@ -6,7 +6,7 @@ INVARIANT  files are opened one after the other, only until there are rows enoug
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -42,9 +42,10 @@ def _head(arguments: argparse.Namespace) -> int:
             why="the number of rows is negative",
             fix="give -n 0 or more",
         )
-    columns = None if arguments.columns is None else split_names(arguments.columns)
+    columns: Sequence[str] | None = None if arguments.columns is None else split_names(arguments.columns)
     with open_engine(arguments) as engine:
         store, plan = find_state(engine.table(arguments.table), arguments.snapshot)
+        columns = None if columns is None else plan.schema.spelled(columns)
         names = result_schema(plan.schema, columns).names
         rows = [
             row

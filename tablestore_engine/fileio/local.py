@@ -25,6 +25,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.local_folder import make_folder, make_folders
 from tablestore_engine.fileio.storage_errors import (
     explained,
     is_link,
@@ -187,8 +188,7 @@ class LocalFileIO:
             return
         self._make_parent_of(clean)
         with explained(path):
-            with contextlib.suppress(FileExistsError):
-                os.mkdir(clean)
+            make_folder(clean)
             _fsync_folder(_parent(clean))
 
     def _make_parent_of(self, clean: str) -> None:
@@ -198,7 +198,7 @@ class LocalFileIO:
                 self.mkdirs(parent)
             else:
                 with explained(parent):
-                    Path(parent).mkdir(parents=True, exist_ok=True)
+                    make_folders(parent)
 
     def _temporary(self, clean: str) -> str:
         folder, _, name = clean.rpartition("/")

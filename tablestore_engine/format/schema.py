@@ -88,6 +88,13 @@ class TableSchema:
         """The columns called `names`, in that order. Raises NotFound TS1110."""
         return tuple(self.field(name) for name in names)
 
+    def spelled(self, names: Iterable[str]) -> tuple[str, ...]:
+        """Names that a user wrote, as the table has them: in that very spelling, else without case. NotFound TS1110."""
+        known = {name.lower(): name for name in reversed(self.field_names)}
+        have = set(self.field_names)
+        found = [name if name in have else known.get(name.lower(), name) for name in names]
+        return tuple(one.name for one in self.fields_of(found))
+
     def arrow_schema(self) -> pa.Schema:
         """All columns as an Arrow schema in column order, without metadata."""
         return pa.schema([field_to_arrow(f) for f in self.fields])

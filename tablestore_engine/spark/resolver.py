@@ -54,7 +54,7 @@ from tablestore_engine.spark.session_functions import (
     note_registered,
 )
 from tablestore_engine.spark.session_names import Name, SessionNames
-from tablestore_engine.spark.statement_names import StatementNames, function_key
+from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.system_view_sql import system_view_sql
 from tablestore_engine.sql.as_of_clause import called_names, plain_words, qualified_names, rewrite
@@ -197,26 +197,15 @@ class Resolver:
         with self._registry.lock:
             forget_function(self._registry, self._session, (database.lower(), name.lower()))
 
-    def check_function(self, name: Name, function: ResolvedFunction, overrides: Overrides) -> None:
-        """Create a function in the session, before the warehouse has it: Spark analyses its body.
+    def check_new(self, name: Name, new: ResolvedFunction | ResolvedView, overrides: Overrides) -> None:
+        """Create a view or function in the session, before the warehouse has it: Spark analyzes its text.
 
-        Raises FixRequest TS1505, TS1535, NotFound TS1515.
+        Raises FixRequest TS1505, TS1535, TS2141, NotFound TS1515.
         """
         with self._registry.lock:
-            new = ((name[0], name[1].lower()), function)
-            statement = StatementNames(self._names, overrides, self._session, self._system_view, new)
-            self._ensure_function(name, statement, depth=0)
-
-    def check_view(self, name: Name, view: ResolvedView, overrides: Overrides) -> None:
-        """Create a view in the session, before the warehouse has it: Spark analyzes its query, and its column names.
-
-        Raises FixRequest TS1505, TS2141, NotFound TS1515.
-        """
-        with self._registry.lock:
-            new = ((name[0].lower(), name[1].lower()), view)
-            self._ensure(
-                name, StatementNames(self._names, overrides, self._session, self._system_view, new), depth=0
-            )
+            statement = StatementNames(self._names, overrides, self._session, self._system_view, (name, new))
+            ensure = self._ensure if isinstance(new, ResolvedView) else self._ensure_function
+            ensure(name, statement, depth=0)
 
     # --- steps ---
 
@@ -290,12 +279,7 @@ class Resolver:
     def _ensure_view(self, name: Name, view: ResolvedView, statement: StatementNames, *, depth: int) -> str:
         """Register a stored view after the names in its text; it is made again when their columns changed."""
         if depth > _VIEW_DEPTH_MAX:
-            raise FixRequest(
-                "TS1513",
-                f"view {name[0]}.{name[1]} cannot be resolved",
-                why=f"views are nested more than {_VIEW_DEPTH_MAX} deep",
-                fix="make one of the views that it reads a table",
-            )
+            raise too_deep(name, _VIEW_DEPTH_MAX)
         with statement.inside(name, is_view=True):
             text = self._prepare(view.sql, statement, depth=depth + 1)
         full = f"{quote_name(name[0])}.{quote_name(name[1])}"
@@ -308,7 +292,7 @@ class Resolver:
                 lambda *found: statement.lookup(*found) is not None,
                 lambda *found: statement.find_function(found) is not None,
             )
-        version = _view_version(view, text, self._shapes(text, statement))
+        version = "view-" + _digest([text, view.comment or "", *self._shapes(text, statement)])
         if self._registry.versions.get(name) != version:
             self._tables.ensure_database(name[0])
             try:
@@ -403,10 +387,6 @@ class Resolver:
     def session_zone(self) -> tzinfo:
         """The zone of timestamps without one. Raises FixRequest TS2155."""
         return read_zone(str(self._session.conf.get("spark.sql.session.timeZone", "UTC")))
-
-
-def _view_version(view: ResolvedView, text: str, shapes: list[str]) -> str:
-    return "view-" + _digest([text, view.comment or "", *shapes])
 
 
 def _digest(parts: list[str]) -> str:

@@ -35,7 +35,7 @@ def function_key(name: Name) -> Name:
 
 class StatementNames:
     """`session` analyses the statement. `system_view`: the text of a view of the warehouse itself, for this statement.
-    `new`: a view or function that the statement creates, by its name in lower case.
+    `new`: a view or function that the statement creates.
     """
 
     def __init__(
@@ -55,9 +55,9 @@ class StatementNames:
         self._functions: dict[Name, ResolvedFunction | None] = {}
         self._new_view: tuple[Name, ResolvedView] | None = None
         if new is not None and isinstance(new[1], ResolvedView):
-            self._new_view = (new[0], new[1])
+            self._new_view = ((new[0][0].lower(), new[0][1].lower()), new[1])
         elif new is not None and isinstance(new[1], ResolvedFunction):
-            self._functions[new[0]] = new[1]
+            self._functions[new[0][0], new[0][1].lower()] = new[1]
         self._open: list[tuple[Name, bool]] = []
         self._bound: dict[Name, tuple[Name, str]] = {}
         self.done: dict[Name, str | None] = {}
@@ -152,4 +152,14 @@ def _names_itself(name: str, path: str, is_view: bool) -> FixRequest:
         f"function {name} calls itself",
         why=why,
         fix="write the recursion as a query (WITH RECURSIVE), or remove the call",
+    )
+
+
+def too_deep(name: Name, most: int) -> FixRequest:
+    """The error for a view that reads views that read views …"""
+    return FixRequest(
+        "TS1513",
+        f"view {name[0]}.{name[1]} cannot be resolved",
+        why=f"views are nested more than {most} deep",
+        fix="make one of the views that it reads a table",
     )

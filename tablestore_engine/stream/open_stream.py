@@ -9,7 +9,7 @@ INVARIANT  what cannot be read from its beginning is refused here, before the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 
@@ -76,6 +76,8 @@ def open_stream(
     schema = context.latest_schema()
     check_readable(schema)
     check_change_columns(schema, request.columns)
+    if request.columns is not None:
+        request = replace(request, columns=schema.spelled(request.columns))
     traits, progress = TableTraits(schema), None
     if request.consumer_id is not None:
         progress = ConsumerProgress(context.consumers, SnapshotEnumerator(context), request.consumer_id)

@@ -28,7 +28,7 @@ def create_function(run: RunningStatement, s: sql.CreateFunction) -> StatementRe
             fix="add one of them, or drop it first: DROP FUNCTION",
         )
     given = ResolvedFunction(s.definition, s.is_deterministic is False, is_own=True)
-    run.resolver.check_function(place, given, run.overrides)
+    run.resolver.check_new(place, given, run.overrides)
     actions.put_function(Identifier(*place), FunctionDefinition(s.definition))
     return StatementResult()
 

@@ -95,7 +95,7 @@ def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
             )
         listed = ", ".join(f"`{name}`" for name in names)
         text = f"select * from ({text}) as v({listed})"
-    run.resolver.check_view(run.place(s.name), ResolvedView(text, s.comment, is_own=True), run.overrides)
+    run.resolver.check_new(run.place(s.name), ResolvedView(text, s.comment, is_own=True), run.overrides)
     run.actions.create_view(
         *run.place(s.name),
         text,

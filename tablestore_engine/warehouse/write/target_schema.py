@@ -69,7 +69,8 @@ def plan_target(
     if current is None or on_schema_change is OnSchemaChange.REPLACE:
         check_collations(columns)
     columns = with_types(columns, current, on_schema_change)
-    _check_named(spec.options, columns if current is None else [*current.fields, *columns], table)
+    known = columns if current is None else [*current.fields, *columns]
+    spec = replace(spec, options=spelled_options(spec.options, known, table))
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
@@ -90,21 +91,28 @@ def plan_target(
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 
 
-def _check_named(options: Mapping[str, str], columns: Sequence[DataField], table: str) -> None:
-    """Options that name columns name those of the table. Raises FixRequest TS1087."""
-    known = {field.name for field in columns}
+def spelled_options(
+    options: Mapping[str, str], columns: Sequence[DataField], table: str
+) -> Mapping[str, str]:
+    """With the columns that options name as the table writes them. Raises FixRequest TS1087 for one that it lacks."""
+    have, spelled = {field.name for field in columns}, dict(options)
+    known = {field.name.lower(): field.name for field in reversed(columns)}
     for key, text in options.items():
         option = OPTIONS.get(key)
         if option is None or option.type is not OptionType.COLUMNS:
             continue
-        for name in OptionSet({key: text}).columns(key):
-            if name not in known:
+        names = OptionSet({key: text}).columns(key)
+        for name in names:
+            if name.lower() not in known:
                 raise FixRequest(
                     "TS1087",
                     f"option {key!r} names column {name!r}, which {table} does not have",
-                    why=f"its columns are {', '.join(sorted(known))}",
+                    why=f"its columns are {', '.join(sorted(have))}",
                     fix=f"correct {key!r}: columns of the table, separated by commas",
                 )
+        if not have.issuperset(names):
+            spelled[key] = ",".join(name if name in have else known[name.lower()] for name in names)
+    return spelled
 
 
 def _first_schema(columns: Sequence[DataField], spec: TableSpec, new_uuid: str) -> TableSchema:

@@ -46,6 +46,16 @@ def test_fractions_stay_double_only_where_double_is_exact(tmp_path: Path) -> Non
     assert rows["b"].to_pylist()[0] == Decimal("0.12345678901234567891")
 
 
+def test_numbers_with_nan_or_infinity_are_doubles(tmp_path: Path) -> None:
+    """No other type of a table has them; also beside integers alone."""
+    rows, kinds = load(tmp_path, "a,b,c\nNaN,Infinity,NaN\n0.5,-Infinity,1\n")
+    assert kinds == {"a": "double", "b": "double", "c": "double"}
+    assert [repr(row) for row in rows.to_pylist()] == [
+        "{'a': nan, 'b': inf, 'c': nan}",
+        "{'a': 0.5, 'b': -inf, 'c': 1.0}",
+    ]
+
+
 def test_dates_booleans_and_moments(tmp_path: Path) -> None:
     """A moment without an offset is in the session's zone."""
     rows, kinds = load(tmp_path, "d,t,b\n2026-01-31,2026-01-31 14:00:00,true\n", zone="Asia/Tokyo")

@@ -73,7 +73,9 @@ def infer_type(kind: str, values: Sequence[Any]) -> str:
 
 
 def _number_type(numbers: Sequence[Decimal]) -> str:
-    """bigint or double where they hold every value exactly, else a decimal that does."""
+    """bigint or double where they hold every value exactly, else a decimal that does; NaN and infinity are doubles."""
+    if not all(number.is_finite() for number in numbers):
+        return "double"
     if all(number == number.to_integral_value() for number in numbers):
         return "bigint" if all(-(2**63) <= number < 2**63 for number in numbers) else "decimal(38,0)"
     if all(Decimal(repr(float(number))) == number for number in numbers):
