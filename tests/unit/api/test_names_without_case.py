@@ -59,7 +59,7 @@ def test_reads_name_columns_in_any_case(table: Table, read: str) -> None:
     for name in ("Name", "name", "NAME"):
         assert READS[read](table, name) == ["Name"], name
     with pytest.raises((NotFound, ValueError)):
-        READS[read](table, "nome")
+        READS[read](table, "named")
 
 
 def test_each_method_with_columns_is_in_the_table() -> None:
