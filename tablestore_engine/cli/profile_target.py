@@ -9,7 +9,6 @@ INVARIANT  nothing of dbt is imported without a project, nor by a command that n
 from __future__ import annotations
 
 import argparse
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.metadata import entry_points
@@ -19,7 +18,7 @@ from typing import Protocol
 from tablestore_engine.api import SparkSettings
 from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spi import ReadWay, absolute_address, fetch_s3_jars, is_object_store
+from tablestore_engine.spi import OrderedLock, Rank, ReadWay, absolute_address, fetch_s3_jars, is_object_store
 
 GROUP = "tablestore.profile"
 _OPTIONS = {
@@ -87,7 +86,7 @@ class LazyTarget:
         self, words: Sequence[str] | None, warehouse: str, find_reader: Callable[[], Read | None]
     ) -> None:
         self._words, self._warehouse, self._find_reader = words, warehouse, find_reader
-        self._lock = threading.Lock()
+        self._lock = OrderedLock("dbt profile", Rank.PROFILE)
         self._found: list[ProfileTarget | None] = []
 
     def find(self) -> ProfileTarget | None:

@@ -30,6 +30,7 @@ class Rank(IntEnum):
     SESSION_NAMES = (
         30  # what Spark's catalog holds for us: the time of an analysis; calls the warehouse for look-ups
     )
+    PROFILE = 36  # a command's one read of its dbt profile, which loads dbt
     WAREHOUSE = 40  # dictionaries of open stores and publishers: no call leaves it
     PROCESS = 50  # dictionaries of a module or a cache; no call leaves it
 
