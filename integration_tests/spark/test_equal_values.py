@@ -45,6 +45,12 @@ COMPARED = {
     "distinct by a collation": f"select {_CAST} as k from (select distinct c from {_C})",
     "a collation as key": f"select c as k, max(f) n from {_C} group by c",
     "a row's collation as key": f"select c as k, f from {_C}",
+    "a collation in a struct": (
+        f"select lower(x.v collate utf8_binary) as k, n from (select x, sum(f) n from "
+        f"(select named_struct('v', c) x, f from {_C}) group by x)"
+    ),
+    "a collation in an array": f"select {_CAST.replace('c as', 'x[0] as')} as k, n from (select x, sum(f) n from "
+    f"(select array(c) x, f from {_C}) group by x)",
     "union": f"select {_CAST} as k from (select c from {_C} union select c from {_C} where id > 1)",
     "a function of a number that is grouped": f"select cast(d as string) as k, count(*) n from {T} group by d",
     "structs of numbers": (

@@ -141,6 +141,22 @@ PROVEN = {
     ),
     "having": (f"select customer, count(*) n from {S} group by customer having count(*) > 4", "customer"),
     "explode": (f"select id, v from {S} lateral view explode(array(customer, product)) t as v", "id,v"),
+    "scalar look-up": (f"select id, (select r.name from {R} r where r.id = o.product) n from {S} o", "id"),
+    "scalar look-up behind a deduplication": (
+        (
+            f"select c.name, coalesce(l.n, 'none') n, count(*) m from {P} c join (select customer, (select r.name "
+            f"from {R} r where r.id = d.product) n from (select *, row_number() over (partition by customer "
+            f"order by amount, id) r from {S}) d where r = 1) l on l.customer = c.id group by 1, 2"
+        ),
+        "name,n",
+    ),
+    "total beside rows": (
+        (
+            f"select o.id, t.k from {S} o cross join (select 'x' k, avg(cast(id as double)) a from {P} "
+            "where name = 'nobody') t"
+        ),
+        "id,k",
+    ),
     "lateral": (
         f"select c.id, m from {P} c, lateral (select max(amount) m from {S} o where o.customer = c.id)",
         "id",

@@ -16,24 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from tablestore_engine.queryplan.known_columns import LIMITS, PASSED, conjuncts
+from tablestore_engine.queryplan.known_columns import conjuncts
 from tablestore_engine.queryplan.occurrences import TableColumns, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_rules import GENERATORS, LIMITS, PASSED, rows_of_nothing
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MOMENTS = ("date", "timestamp", "timestamp_ntz")
 _BOUND = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?\+00:00")
 _YEAR_MIN = 1900  # calendars of older files differ
-_GENERATORS = (
-    "Explode",
-    "PosExplode",
-    "Inline",
-    "Stack",
-    "JsonTuple",
-    "ReplicateRows",
-)  # others may give a last row
-_ROW_BY_ROW = PASSED | LIMITS.keys() | {"Project", "Window", "Generate", "Expand"}
-_PASSES_ON = PASSED | LIMITS.keys() | {"Window", "Generate"}
+_PASSES_ON = PASSED | LIMITS.keys() | {"Window", "Generate", "Distinct"}
+_ROW_BY_ROW = _PASSES_ON | {"Project", "Expand", "Aggregate"}
 
 
 @dataclass(frozen=True)
@@ -126,16 +119,14 @@ class _EmptyProof:
         if node.kind == "Filter":
             found = (self.values(node.children[0], one) for one in _intervals(node))
             return _any([below, *found])
-        if node.kind == "Aggregate":
-            return below if node.fields.get("groupingExpressions") else _NEVER
-        return below if node.kind in _ROW_BY_ROW else _NEVER
+        return below if node.kind in _ROW_BY_ROW and not rows_of_nothing(node) else _NEVER
 
     def _joined(self, node: PlanNode) -> EmptyIf:
         left, right = (self.rows(child) for child in node.children)
         match node.join_type:
             case "Inner" | "Cross" | "LeftSemi":
                 return _any([left, right])
-            case "LeftOuter" | "LeftAnti" | "ExistenceJoin":
+            case "LeftOuter" | "LeftSingle" | "LeftAnti" | "ExistenceJoin":
                 return left
             case "RightOuter":
                 return right
@@ -185,7 +176,7 @@ def _is_row_by_row(node: PlanNode) -> bool:
     """Whether a generator gives nothing but rows of its input; a table function of a user may add rows at its end."""
     if node.kind != "Generate":
         return True
-    return [one.kind in _GENERATORS for one in node.fields.get("generator", ())] == [True]
+    return [one.kind in GENERATORS for one in node.fields.get("generator", ())] == [True]
 
 
 def _source(item: Expression) -> int | None:

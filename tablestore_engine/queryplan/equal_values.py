@@ -14,6 +14,7 @@ _EXACT = frozenset({
     "byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary", "void",
 })  # fmt: skip
 _EXACT_FAMILIES = ("decimal", "interval ", "time(", "char(", "varchar(")  # of one scale, precision or length
+_COLLATIONS = "__COLLATIONS"  # Spark's JSON has those of a struct's fields beside their types
 _FLOATS = frozenset({"float", "double"})
 
 
@@ -23,7 +24,9 @@ def is_exact(type_: object) -> bool:
         if type_.get("type") == "array":
             return is_exact(type_.get("elementType"))
         fields = type_.get("fields", ())
-        return type_.get("type") == "struct" and all(is_exact(one.get("type")) for one in fields)
+        return type_.get("type") == "struct" and all(
+            is_exact(one.get("type")) and _COLLATIONS not in (one.get("metadata") or {}) for one in fields
+        )
     return (
         isinstance(type_, str)
         and "collate" not in type_

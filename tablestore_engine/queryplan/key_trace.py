@@ -18,23 +18,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tablestore_engine.queryplan.known_columns import (
-    KEEPS_LEFT,
-    PASSED,
-    PRESERVING,
-    KnownColumns,
-    conjuncts,
-    expand_column,
-    side_of,
-)
+from tablestore_engine.queryplan.known_columns import KnownColumns, conjuncts, expand_column, side_of
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_rules import KEEPS_LEFT, LIMITS, PASSED, PRESERVING, rows_of_nothing
 from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
     Column,
     Either,
     Expanded,
     Matched,
+    OneRow,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -138,6 +132,8 @@ class _Builder:
             return self._joined(node, needed, None)
         if not node.children:
             raise Unproven(f"{node.kind} in Spark's plan")
+        if rows_of_nothing(node):  # its row is there whether there are rows below or not
+            return self._row_by_row(node, needed, TracedPart(OneRow(), frozenset()))
         return self._row_by_row(node, needed, self.rows(node.children[0], self._below(node, needed)))
 
     # ---- joins ---------------------------------------------------------------------------------------------
@@ -235,7 +231,7 @@ class _Builder:
         match node.kind:
             case "Filter":
                 return self._filtered(node, below)
-            case kind if kind in PASSED or kind == "Window" or kind.endswith(("Limit", "Offset", "Tail")):
+            case kind if kind in PASSED or kind in LIMITS or kind == "Window":
                 return below
             case "Project":
                 return self._projected(node, node.fields["projectList"], below)

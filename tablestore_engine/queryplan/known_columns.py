@@ -22,22 +22,11 @@ from tablestore_engine.queryplan.occurrences import (
     output_ids,
 )
 from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
+from tablestore_engine.queryplan.plan_rules import INNER, JOINS, KEEPS_LEFT, LIMITS, PASSED
 from tablestore_engine.queryplan.stable_values import is_reproducible, is_stable
 
 Known = Mapping[int, str | None]  # ExprId → None, or the clause for which it is not known
 GroupingTypes = Mapping[Place, object]  # as Catalyst's JSON has them
-
-PASSED = frozenset({
-    "SubqueryAlias", "View", "Filter", "Sort", "Repartition", "RepartitionByExpression", "RebalancePartitions",
-    "ResolvedHint", "UnresolvedHint", "Distinct", "Subquery", "WithWindowDefinition",
-})  # fmt: skip
-LIMITS = {
-    "GlobalLimit": "LIMIT", "LocalLimit": "LIMIT", "LimitAndOffset": "LIMIT", "Offset": "OFFSET", "Tail": "LIMIT",
-    "Sample": "TABLESAMPLE",
-}  # fmt: skip
-PRESERVING = {"LeftOuter": (True, False), "RightOuter": (False, True), "FullOuter": (True, True)}
-KEEPS_LEFT = frozenset({"LeftSemi", "LeftAnti", "ExistenceJoin"})
-_INNER = frozenset({"Inner", "Cross"})
 
 
 class KnownColumns:
@@ -124,6 +113,8 @@ class KnownColumns:
 
     def _joined_rows(self, node: PlanNode) -> Known:
         left, right = (self.rows(child) for child in node.children)
+        if node.join_type not in JOINS:
+            return dict.fromkeys(output_ids(node), f"{node.join_type} in Spark's plan")
         if node.join_type in KEEPS_LEFT:
             return self._with_exists(node, left)
         if not self.is_joinable(node, left, right):
@@ -197,7 +188,7 @@ class KnownColumns:
         other = self.rows(right if side is left else left)
         if node.join_type in KEEPS_LEFT and side is left:
             return self._with_exists(node, below)
-        if node.join_type not in _INNER | KEEPS_LEFT | PRESERVING.keys():
+        if node.join_type not in JOINS:
             return dict.fromkeys(output_ids(node), f"{node.join_type} in Spark's plan")
         sides = (below, other) if side is left else (other, below)
         is_joinable = self.is_joinable(node, *sides)
@@ -222,7 +213,7 @@ class KnownColumns:
         if self._is_alone:
             return False
         if not node.fields.get("condition"):
-            return node.join_type in _INNER
+            return node.join_type in INNER
         return any(
             part.references & left.keys() and part.references & right.keys()
             for part in self.conditions(node, left, right)

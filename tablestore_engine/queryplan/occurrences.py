@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
+from tablestore_engine.queryplan.plan_rules import LEAVES, TRACED
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,11 @@ def find_occurrences(plan: PlanNode, tables: Mapping[int, TableColumns]) -> tupl
 def find_untracked(plan: PlanNode, tables: Mapping[int, TableColumns]) -> str | None:
     """A leaf that is no table of the warehouse and may have other rows in each run."""
     for node in plan.walk_all():
-        if not node.children and node.kind not in _CONSTANT and _table_of(node, tables) is None:
+        if (
+            not node.children
+            and node.kind not in LEAVES | {"UnionLoopRef"}
+            and _table_of(node, tables) is None
+        ):
             return node.kind
     return None
 
@@ -67,7 +72,8 @@ def used_ids(plan: PlanNode) -> frozenset[int]:
                 continue  # a leaf's own columns
             for part in expression.walk():
                 used |= part.references
-        for child in node.children if node.kind in _BY_POSITION else ():
+        by_name = node.kind in TRACED and node.kind != "Union"
+        for child in () if by_name else node.children:  # columns of the others count by their positions
             used |= set(output_ids(child))
         for subquery in node.subqueries:
             used |= set(output_ids(subquery))
@@ -107,10 +113,6 @@ def attributes_of(plan: PlanNode) -> dict[int, Expression]:
         if exists is not None:
             found.setdefault(exists.identity or 0, exists)
     return found
-
-
-_CONSTANT = frozenset({"OneRowRelation", "LocalRelation", "Range", "UnionLoopRef"})
-_BY_POSITION = frozenset({"Union", "Intersect", "Except"})
 
 
 def _occurrences(

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tablestore_engine.queryplan.equal_values import is_exact
-from tablestore_engine.queryplan.known_columns import LIMITS, GroupingTypes, KnownColumns, is_grouped
+from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumns, is_grouped
 from tablestore_engine.queryplan.occurrences import Occurrence, TableColumns, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_rules import LIMITS
 from tablestore_engine.queryplan.stable_values import order_dependent_name
 
 _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
@@ -53,9 +54,14 @@ def _rows_frame(expression: Expression) -> str | None:
     for part in expression.walk():
         if part.kind == "WindowExpression" and part.children[0].kind not in _RANKS:
             for frame in part.walk():
+                if frame.kind != "SpecifiedWindowFrame":
+                    continue
                 kind = str((frame.facts.get("frameType") or {}).get("object", ""))
                 bounds = [bound.kind.removesuffix("$") for bound in frame.children]
-                if kind.endswith("RowFrame$") and bounds != ["UnboundedPreceding", "UnboundedFollowing"]:
+                if not kind.endswith(".RangeFrame$") and bounds != [
+                    "UnboundedPreceding",
+                    "UnboundedFollowing",
+                ]:
                     return "a window with a ROWS frame"
     return None
 

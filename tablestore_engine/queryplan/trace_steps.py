@@ -18,6 +18,11 @@ class Stored:
 
 
 @dataclass(frozen=True)
+class OneRow:
+    """A row without columns."""
+
+
+@dataclass(frozen=True)
 class ChangedRows:
     """Rows of an occurrence before and after its changes, without those that did not change in `columns`."""
 
@@ -105,7 +110,7 @@ def read_paths(step: Step) -> frozenset[Path]:
     match step:
         case Stored(node) | RowsWithPast(node):
             return frozenset([node])
-        case ChangedRows():
+        case ChangedRows() | OneRow():
             return frozenset()
         case Matched(left, right):
             return read_paths(left) | read_paths(right)
@@ -115,4 +120,6 @@ def read_paths(step: Step) -> frozenset[Path]:
             return read_paths(child)
 
 
-Step = Stored | ChangedRows | RowsWithPast | Select | RowsWhere | Matched | Either | Unfolded | Expanded
+Step = (
+    Stored | OneRow | ChangedRows | RowsWithPast | Select | RowsWhere | Matched | Either | Unfolded | Expanded
+)

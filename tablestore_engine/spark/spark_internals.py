@@ -103,6 +103,10 @@ class SparkInner:
         """A leaf with these attributes and no rows."""
         return self._local_relation(output, self._nil, False, self._option(None))
 
+    def one_row(self) -> Jvm:
+        """A leaf with one row and no columns."""
+        return self._logical.OneRowRelation()
+
     def project(self, items: Sequence[Jvm], child: Jvm) -> Jvm:
         """SELECT items."""
         return self._project(self._to_seq(list(items)), child)

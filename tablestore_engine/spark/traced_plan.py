@@ -25,6 +25,7 @@ from tablestore_engine.queryplan.trace_steps import (
     Either,
     Expanded,
     Matched,
+    OneRow,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -134,6 +135,8 @@ class PlanBuilder:
         match step:
             case Stored(node):
                 return self._inner.replaced(self._parts.node(node), self._views)
+            case OneRow():
+                return self._inner.one_row()
             case ChangedRows(node, columns):
                 return self._changed(node, columns, is_past=False)
             case RowsWithPast(node):

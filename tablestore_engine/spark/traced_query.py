@@ -27,6 +27,7 @@ from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
+from tablestore_engine.queryplan.plan_rules import find_unknown
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
@@ -143,6 +144,9 @@ class TracedQuery:
         """
         if self._plan is None:
             return "a plan that cannot be read (it is too large, or of a Spark that is not known)"
+        unknown = find_unknown(self._plan.root)
+        if unknown is not None:
+            return f"{unknown} in Spark's plan"
         untracked = find_untracked(self._plan.root, self._plan.tables)
         if untracked is not None:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
