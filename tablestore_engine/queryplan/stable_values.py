@@ -13,7 +13,7 @@ Source: Catalyst's `Expression.deterministic` and the rule ComputeCurrentTime of
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 
@@ -24,7 +24,7 @@ VOLATILE = {
     "Randn": "randn()", "RandStr": "randstr()", "Uniform": "uniform()", "Uuid": "uuid()", "Shuffle": "shuffle()",
     "MonotonicallyIncreasingID": "monotonically_increasing_id()", "SparkPartitionID": "spark_partition_id()",
     "InputFileName": "input_file_name()", "InputFileBlockStart": "input_file_block_start()",
-    "InputFileBlockLength": "input_file_block_length()",
+    "InputFileBlockLength": "input_file_block_length()", "AesEncrypt": "aes_encrypt()",
 }  # fmt: skip
 ORDER_DEPENDENT = {
     "First": "first()", "Last": "last()", "AnyValue": "any_value()", "CollectList": "collect_list()",
@@ -37,9 +37,11 @@ ORDER_DEPENDENT = {
 _EXACT_AGGREGATES = frozenset(
     {"Count", "Max", "Min", "CountIf", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"}
 )
-_MOVING_TEXTS = frozenset({"now", "today", "yesterday", "tomorrow"})
+_MOVING_TEXT = re.compile(r"\s*(?:now|today|yesterday|tomorrow)\b", re.IGNORECASE)
+# Spark's parser replaces them: raw and joined strings, escapes, comments; whatever does not begin as a date does
 _MOVING_LITERAL = re.compile(
-    r"\b(?:date|timestamp(?:_ltz|_ntz)?)\s*(['\"])\s*(?:now|today|yesterday|tomorrow)\s*\1", re.IGNORECASE
+    r"\b(?:date|timestamp(?:_ltz|_ntz)?)(?:\s|/\*.*?\*/|--[^\n]*\n)*r?(['\"])(?!\s*[-+]?\d|\s*epoch\b)[^'\"]*\1",
+    re.IGNORECASE | re.DOTALL,
 )
 _DATES = ("date", "timestamp", "timestamp_ntz")
 _UNORDERED = frozenset(
@@ -47,13 +49,14 @@ _UNORDERED = frozenset(
 )
 
 
-def find_volatile(plan: PlanNode, sql: str) -> str | None:
-    """The function that makes the result of a query another one each time. `sql`: its text, for literals like
-    `timestamp 'now'`, which the parser replaces.
+def find_volatile(plan: PlanNode, texts: Iterable[str]) -> str | None:
+    """The function that makes the result of a query another one each time. `texts`: of the query and of all views and
+    functions in it, for literals like `timestamp 'now'`, which the parser replaces.
     """
-    literal = _MOVING_LITERAL.search(sql)
-    if literal is not None:
-        return literal[0]
+    for text in texts:
+        literal = _MOVING_LITERAL.search(text)
+        if literal is not None:
+            return literal[0]
     for expression in _all_expressions(plan):
         name = _volatile_name(expression)
         if name is not None:
@@ -108,13 +111,34 @@ def _is_exact(aggregate: Expression) -> bool:
 
 
 def _volatile_name(expression: Expression) -> str | None:
-    if expression.kind == "Cast" and str(expression.type) in _DATES:
+    read_as = _time_type(expression)
+    if read_as is not None:
         text = expression.children[0]
-        if text.kind == "Literal" and str(text.facts.get("value", "")).strip().lower() in _MOVING_TEXTS:
-            return f"cast('{text.facts['value']}' as {expression.type})"
+        if text.kind == "Literal" and _MOVING_TEXT.match(str(text.facts.get("value", ""))):
+            return f"cast('{text.facts['value']}' as {read_as})"
+        if _is_computed_text(text):
+            return f"a computed text that is read as {read_as}"
     if expression.kind in ("PythonUDF", "ScalaUDF") and expression.facts.get("udfDeterministic") is False:
         return f"{expression.name or 'a function of a user'}()"
     return VOLATILE.get(expression.kind)
+
+
+def _time_type(expression: Expression) -> str | None:
+    """The type as which it reads its first child."""
+    if expression.kind == "ParseToDate":
+        return "date"
+    is_read = expression.kind == "ParseToTimestamp" or (
+        expression.kind == "Cast" and expression.type in _DATES
+    )
+    return str(expression.type) if is_read else None
+
+
+def _is_computed_text(expression: Expression) -> bool:
+    """Whether it may be a text without a column: Spark reads `now` in it as the time of the run."""
+    if expression.kind == "Literal" or (expression.kind == "Cast" and expression.type != "string"):
+        return False
+    is_of_rows = any(one.plans or one.kind == "NamedLambdaVariable" for one in expression.walk())
+    return not expression.references and not is_of_rows
 
 
 def _all_expressions(plan: PlanNode) -> Iterator[Expression]:

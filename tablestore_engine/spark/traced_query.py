@@ -91,15 +91,21 @@ class TracedQuery:
         self._plan = plan
         self.occurrences = find_occurrences(plan.root, plan.tables)
         self._definitions = self._read_definitions(plan, sql)
-        self.volatile = find_volatile(plan.root, sql)
+        self.volatile = find_volatile(plan.root, (sql, *self._stored_texts, *self._definitions.texts))
         self.volatile = self.volatile or self._declared_volatile()
         if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
 
     def _read_definitions(self, plan: TracedPlan, sql: str) -> SessionDefinitions:
-        stored = (one.sql for one in self._names.values() if isinstance(one, ResolvedView | ResolvedFunction))
         known = {name for name, found in self._names.items() if found is not None}
-        return read_definitions(self._resolver.session, plan.root, (sql, *stored), known)
+        return read_definitions(self._resolver.session, plan.root, (sql, *self._stored_texts), known)
+
+    @property
+    def _stored_texts(self) -> tuple[str, ...]:
+        """Of the warehouse's views and functions in it."""
+        return tuple(
+            one.sql for one in self._names.values() if isinstance(one, ResolvedView | ResolvedFunction)
+        )
 
     def _declared_volatile(self) -> str | None:
         """A function of the warehouse that is declared NOT DETERMINISTIC, whatever its body says."""
