@@ -126,6 +126,24 @@ def test_logged_table_takes_the_place_of_a_view_when_its_tests_are_green(
     assert shop.engine.staged("demo") == ()
 
 
+def test_view_in_place_of_a_table_with_a_topic_needs_a_full_refresh(shop: Shop, broker: BrokerInfo) -> None:
+    """Without it the table, its history and its topic stay; with it all of them go."""
+    shop.output["log"] = {"kafka.bootstrap.servers": broker.url}
+    config = "materialized=var('kind', 'table'), log_system='kafka', kafka_topic='becomes_a_view'"
+    shop.write("models/m.sql", f"{{{{ config({config}) }}}} select 1 as id")
+    shop.dbt("run", "--select", "m")
+    as_view = ("run", "--select", "m", "--vars", "{kind: view}")
+    shop.dbt(*as_view, ok=False)
+    assert "TS2070" in shop.log
+    assert "becomes_a_view" in shop.log
+    assert shop.engine.count_log_messages("demo.m") == 1
+    both = {"becomes_a_view", "becomes_a_view__snapshots"}
+    assert topics_left(_admin(broker), "becomes_a_view", both) == both
+    shop.dbt(*as_view, "--full-refresh")
+    assert shop.rows("select * from demo.m") == [(1,)]
+    assert topics_left(_admin(broker), "becomes_a_view") == set()
+
+
 ANOTHER = (
     "{{{{ config(materialized='incremental', primary_key='{key}', log_system='kafka', kafka_topic='{topic}') }}}}"
     " select id, id * 10 as other from values {values} as t(id)"

@@ -43,7 +43,7 @@ from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_results import UnitTestResults
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
-from dbt.adapters.tablestore.write.replacement import check_view
+from dbt.adapters.tablestore.write.replacement import check_no_topic, check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
 from tablestore_engine.api import Engine, NotFound
 from tablestore_engine.spi import ReadLog
@@ -229,8 +229,13 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     @available.parse_none
     @as_dbt_errors()
-    def tablestore_check_view(self, relation: TablestoreRelation, sql: str) -> None:
-        """Before a view takes a table's place: its query can be analysed, and does not read that table."""
+    def tablestore_check_view(self, relation: TablestoreRelation, sql: str, *, full_refresh: bool) -> None:
+        """Before a view takes a table's place: its query can be analysed and does not read that table, and no topic is
+        dropped without a full refresh.
+        """
+        found = self.engine.find_table(relation.table_name)
+        if found is not None and not full_refresh:
+            check_no_topic(relation.table_name, found.facts())
         node, ask = self.nice_connection_name(), self.engine.query_names
         reads = self.writer.pinned.read(node, lambda *, versions: ask(sql, versions=versions))
         check_view(relation.table_name, reads)

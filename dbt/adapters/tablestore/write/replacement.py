@@ -14,7 +14,7 @@ from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob
-from tablestore_engine.api import Engine, FixRequest
+from tablestore_engine.api import Engine, FixRequest, TableFacts
 
 logger = TerminalMessages("Tablestore")
 
@@ -67,6 +67,18 @@ def _check_topic(engine: Engine, name: str, options: Mapping[str, str], changed:
         f"if it was made for the table); or drop the table with its topic first: tablestore sql 'drop table {name}'; "
         f"for another number of buckets alone: tablestore rescale {name} --buckets N",
     )
+
+
+def check_no_topic(name: str, facts: TableFacts) -> None:
+    """Raises FixRequest TS2070 for a table with a changelog topic, which a view in its place cannot have."""
+    if facts.log is not None:
+        raise FixRequest(
+            "TS2070",
+            f"view {name} does not replace the table {name}: the table's Kafka topic would be dropped",
+            why=f"topic {facts.log}, {facts.rows} rows and all snapshots up to {facts.snapshot_id} would be lost, "
+            "and consumers of the topic would get no more changes",
+            fix="run dbt with --full-refresh to drop them, or keep the materialization of the model",
+        )
 
 
 def check_view(name: str, read: Collection[str]) -> None:

@@ -11,7 +11,7 @@
 
   {%- set statement_text = tablestore__create_view_as(target_relation, sql) -%}
   {%- if existing is not none and not existing.is_view -%}
-    {%- do adapter.tablestore_check_view(target_relation, sql) -%}{#- what could not be read must not cost the table -#}
+    {%- do adapter.tablestore_check_view(target_relation, sql, full_refresh=should_full_refresh()) -%}{#- what could not be read must not cost the table -#}
     {%- do adapter.drop_relation(existing) -%}
   {%- endif -%}
   {%- call statement('main') -%}
