@@ -1,7 +1,6 @@
 """Classes of Spark outside its public API, each looked up once: that is a call to the JVM for every part of a name.
 
-INVARIANT  only what plan_pruning and traced_plan need; integration_tests/spark/test_skipping.py and test_traced_query
-           notice when a new Spark has moved it.
+INVARIANT  only what plan_pruning and traced_plan need; test_skipping.py and test_traced_query.py notice another Spark.
 WHY        a call costs 0.1 ms or more, and one more when Python lets go of its result: `a.b.c.D.e` are five of them.
 """
 
