@@ -102,7 +102,7 @@ def test_a_struct_without_fields_is_refused(shop: Shop) -> None:
     """Parquet cannot hold it; the message names the type."""
     shop.write("models/m.sql", "{{ config(materialized='table') }} select struct() as nothing")
     shop.dbt("run", "--select", "m", ok=False)
-    assert "TS1509" in shop.log
+    assert "TS1138" in shop.log
 
 
 def test_a_hook_does_not_write_past_the_tests(shop: Shop) -> None:

@@ -1,6 +1,7 @@
 """Classes of Spark outside its public API, each looked up once: that is a call to the JVM for every part of a name.
 
-INVARIANT  only what plan_pruning and traced_plan need; test_skipping.py and test_traced_query.py notice another Spark.
+INVARIANT  only what plan_pruning and traced_plan need; integration_tests/spark/test_skipping.py and test_traced_query
+           notice when a new Spark has moved it.
 WHY        a call costs 0.1 ms or more, and one more when Python lets go of its result: `a.b.c.D.e` are five of them.
 """
 
@@ -26,9 +27,7 @@ _NO_LIMIT, _NO_TIME = (1 << 63) - 1, -1
 
 @dataclass(frozen=True)
 class KnownFile:
-    """`path` as Hadoop names it, `size` in bytes, `listed` below the folder that Spark takes it from: with
-    `column=value/` in front, where it has a constant.
-    """
+    """`path` as Hadoop has it, `size` in bytes, `listed`: below Spark's folder, with `column=value/` of a constant."""
 
     path: str
     size: int

@@ -230,12 +230,9 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     @available.parse_none
     @as_dbt_errors()
     def tablestore_check_view(self, relation: TablestoreRelation, sql: str, *, full_refresh: bool) -> None:
-        """Before a view takes a table's place: its query can be analysed and does not read that table, and no topic is
-        dropped without a full refresh.
-        """
-        found = self.engine.find_table(relation.table_name)
-        if found is not None and not full_refresh:
-            check_no_topic(relation.table_name, found.facts())
+        """Before a view takes a table's place: its query is valid and reads another, and no topic goes unasked."""
+        if not full_refresh:
+            check_no_topic(self.engine, relation.table_name)
         node, ask = self.nice_connection_name(), self.engine.query_names
         reads = self.writer.pinned.read(node, lambda *, versions: ask(sql, versions=versions))
         check_view(relation.table_name, reads)

@@ -14,7 +14,7 @@ from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob
-from tablestore_engine.api import Engine, FixRequest, TableFacts
+from tablestore_engine.api import Engine, FixRequest
 
 logger = TerminalMessages("Tablestore")
 
@@ -69,9 +69,11 @@ def _check_topic(engine: Engine, name: str, options: Mapping[str, str], changed:
     )
 
 
-def check_no_topic(name: str, facts: TableFacts) -> None:
+def check_no_topic(engine: Engine, name: str) -> None:
     """Raises FixRequest TS2070 for a table with a changelog topic, which a view in its place cannot have."""
-    if facts.log is not None:
+    found = engine.find_table(name)
+    facts = None if found is None else found.facts()
+    if facts is not None and facts.log is not None:
         raise FixRequest(
             "TS2070",
             f"view {name} does not replace the table {name}: the table's Kafka topic would be dropped",
