@@ -308,6 +308,25 @@ def test_states_hold_inside_a_function(engine: Engine) -> None:
     assert value(engine, "select name from demo.t where id = 3") == "2,3"
 
 
+def test_update_and_delete_with_functions_of_columns_change_the_rows_that_spark_finds(engine: Engine) -> None:
+    """In SET and WHERE, several of one parameter name; a MERGE refuses them (TS2121) and changes nothing."""
+    engine.sql("create function demo.g(x bigint) returns bigint return x * 2")
+    engine.sql(
+        "create function demo.h(x bigint) returns string return (select max(name) from demo.t where id = x)"
+    )
+    before = engine.sql("select id, name from demo.t order by id").rows
+    merge = (
+        "merge into demo.t t using (select 2 as id) s on t.id = s.id when matched then update set name = {}"
+    )
+    with pytest.raises(FixRequest, match="TS2121"):
+        engine.sql(merge.format("demo.h(s.id)"))
+    assert engine.sql("select id, name from demo.t order by id").rows == before
+    engine.sql("update demo.t set name = concat(demo.h(id), demo.h(id - 1)) where demo.g(id) = 4")
+    assert value(engine, "select name from demo.t where id = 2") == "".join(dict(before)[at] for at in (2, 1))
+    engine.sql("delete from demo.t where demo.g(id) = 4")
+    assert value(engine, "select count(*) from demo.t where id = 2") == 0
+
+
 # --- proofs --------------------------------------------------------------------------------------
 
 

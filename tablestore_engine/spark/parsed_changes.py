@@ -164,10 +164,15 @@ class _Places:
         attributes = [output.apply(at) for at in range(output.size())]
         self._names = {int(one.exprId().id()): str(one.name()) for one in attributes}
         self._attributes = attributes
+        self._arguments: list[Jvm] = []  # of SQL functions, which Spark computes beside the row
 
     def frame(self, sees: Sees) -> DataFrame:
-        """The rows of one relation."""
-        return self._inner.frame(self._plans[sees])
+        """The rows of one relation, and beside those of UPDATE and DELETE the arguments of SQL functions."""
+        plan = self._plans[sees]
+        is_wider = sees is Sees.TARGET and self._arguments
+        return self._inner.frame(
+            self._inner.project([*self._attributes, *self._arguments], plan) if is_wider else plan
+        )
 
     def target_columns(self) -> dict[str, Column]:
         """Of the target, by name."""
@@ -201,15 +206,27 @@ class _Places:
         named = [self._inner.new_alias(one, f"__ts_{at}") for at, one in enumerate(expressions)]
         frame = self._inner.analyzed_frame(self._inner.project(named, plan))
         analyzed = frame._jdf.queryExecution().analyzed()
-        if _class(analyzed) != "Project" or not bool(analyzed.child().fastEquals(plan)):
+        if _class(analyzed) != "Project" or not self._is_of_row(analyzed.child(), plan):
             raise FixRequest(
                 "TS2121",
                 "an expression of the statement needs more than one row",
-                why="aggregates, window functions and generators are not allowed in SET, VALUES and conditions",
+                why="aggregates, window functions and generators are not allowed in SET, VALUES and conditions, "
+                "nor SQL functions in MERGE, nor one inside of another",
                 fix="compute the value in a subquery, or in the source of a MERGE",
             )
         items = analyzed.projectList()
         return [items.apply(at).child() for at in range(items.size())], frame
+
+    def _is_of_row(self, below: Jvm, plan: Jvm) -> bool:
+        """Whether expressions are over the rows of `plan`, with arguments of SQL functions beside them at most."""
+        if bool(below.fastEquals(plan)):
+            return True
+        is_alone = self._plans[Sees.BOTH] is None  # a MERGE joins its relations itself, without them
+        if not is_alone or _class(below) != "Project" or not bool(below.child().fastEquals(plan)):
+            return False
+        items = below.projectList()
+        self._arguments += [items.apply(at) for at in range(len(self._attributes), items.size())]
+        return True
 
     def _path(self, key: Jvm) -> tuple[str, ...]:
         """The column and the fields that an analyzed name means. Raises FixRequest TS2122."""
