@@ -80,7 +80,7 @@ def _is_project(folder: Path) -> bool:
 
 
 class LazyTarget:
-    """Of one command. Safe for threads; each error is raised again for whoever asks."""
+    """The target of one command, read once. Threads may share it; an error is raised again at each call."""
 
     def __init__(
         self, words: Sequence[str] | None, warehouse: str, find_reader: Callable[[], Read | None]

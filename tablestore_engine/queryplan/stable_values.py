@@ -38,9 +38,11 @@ _EXACT_AGGREGATES = frozenset(
     {"Count", "Max", "Min", "CountIf", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"}
 )
 _MOVING_TEXT = re.compile(r"\s*(?:now|today|yesterday|tomorrow)\b", re.IGNORECASE)
-# Spark's parser replaces them: raw and joined strings, escapes, comments; whatever does not begin as a date does
+# Spark's parser replaces these literals by the time of the run. A text that does not begin as a date does counts: it
+# may be escaped or joined from parts. As in Spark, \r or \n ends a line comment, and \ before \n continues it.
 _MOVING_LITERAL = re.compile(
-    r"\b(?:date|timestamp(?:_ltz|_ntz)?)(?:\s|/\*.*?\*/|--[^\n]*\n)*r?(['\"])(?!\s*[-+]?\d|\s*epoch\b)[^'\"]*\1",
+    r"\b(?:date|timestamp(?:_ltz|_ntz)?)(?:\s|/\*.*?\*/|--(?:\\\n|[^\r\n])*[\r\n])*"
+    r"r?(['\"])(?!\s*[-+]?\d|\s*epoch\b)[^'\"]*\1",
     re.IGNORECASE | re.DOTALL,
 )
 _DATES = ("date", "timestamp", "timestamp_ntz")

@@ -87,8 +87,9 @@ def _exchanged(store: TableStore, since: int, now: TableSchema) -> tuple[str, ..
 
 
 def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool = False) -> int | None:
-    """None: only reading tells, not even reading does, or all rows are new. `at_most`: a number that they do not exceed
-    is enough. Raises NotFound TS1302 for a snapshot that is gone.
+    """None where metadata has no number, or all rows are new. `at_most`: an upper bound is enough.
+
+    Raises NotFound TS1302 for a snapshot that is gone.
     """
     between = found.between
     if between.since is None or (found.step is not None and _is_lossy(store.schema)):
