@@ -43,6 +43,10 @@ REFUSED = [
     ("create table demo.new (c array<struct<x:int,X:int>>)", "TS1139"),
     ("create table demo.new as select named_struct('x', 1, 'X', 2) as c", "TS1139"),
     ("create table demo.new as select 1 as a, 2 as A", "TS1024"),
+    # unknown options
+    ("create table demo.new (c int) tblproperties ('bukcet' = '2')", "TS1006"),
+    ("create or replace table demo.t tblproperties ('compression' = 'zstd') as select 1 as id", "TS1006"),
+    ("alter table demo.t set tblproperties ('snapshot.time-retention' = '1 d')", "TS1006"),
     # collations
     ("create table demo.new (k string collate utf8_lcase)", "TS1140"),
     ("create table demo.new (k varchar(3) collate utf8_lcase)", "TS2140"),

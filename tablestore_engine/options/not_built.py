@@ -64,7 +64,8 @@ NOT_BUILT = (
         "changelog-producer.row-deduplicate compares all columns",
     ),
     NotBuilt(
-        r"fields\..+\.(aggregate-function|sequence-group|ignore-retract|distinct|nested-key|list-agg-delimiter)|"
+        r"fields\..+\.(aggregate-function|sequence-group|ignore-retract|distinct|nested-key|nested-key-null-strategy|"
+        r"nested-sequence-field|count-limit|ts-field|list-agg-delimiter)|"
         r"fields\.default-aggregate-function|(aggregation|partial-update|first-row)\..+",
         "the merge engine is deduplicate: the newest row of a key is its row",
         _OFF,
@@ -85,6 +86,11 @@ NOT_BUILT = (
         fix="write PRIMARY KEY (…) and PARTITIONED BY (…), or primary_key and partition_by",
     ),
 )
+
+
+def is_named(key: str) -> bool:
+    """Whether the key is one of these, whatever its value."""
+    return any(re.fullmatch(one.keys, key) for one in NOT_BUILT)
 
 
 def find_not_built(key: str, value: str) -> NotBuilt | None:

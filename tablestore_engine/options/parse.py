@@ -10,9 +10,11 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tablestore_engine.errors import FixRequest, Unsupported
-from tablestore_engine.options.not_built import find_not_built
+from tablestore_engine.options.not_built import find_not_built, is_named
+from tablestore_engine.options.paimon_keys import PAIMON_KEYS, PREFIXES, is_kept
 from tablestore_engine.options.table_options import OPTIONS, REFUSED, Option, OptionType, find_option
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
@@ -51,7 +53,8 @@ _CREDENTIAL = re.compile(
 )
 # known to Paimon, without an effect here: to take them in silence would be a promise
 _RETAINED_MIN, _RETAINED_MAX = "snapshot.num-retained.min", "snapshot.num-retained.max"
-_UNREAD = re.compile(r"scan\..+|log\.scan.*|log\.system\.auto-register.*")
+_UNREAD = ("scan.", "log.")
+_MISSPELT = 0.85  # so like an option that it is meant
 
 
 def _parse_unit(key: str, text: str, units: Mapping[str, int], example: str) -> int:
@@ -203,10 +206,13 @@ def is_credential(key: str) -> bool:
     return bool(_CREDENTIAL_WORD.search(words) or _CREDENTIAL.search(re.sub(r"[^a-z0-9]", "", words)))
 
 
-def check_options(values: Mapping[str, str]) -> None:
-    """Refuse secrets (TS1005), options that nothing reads (TS1161), misspelt keys (TS1006), values that cannot be read
+def check_options(values: Mapping[str, str], *, stored: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Refuse secrets (TS1005), options that nothing reads (TS1161), unknown keys (TS1006), values that cannot be read
     or used (TS1001-TS1003, TS1007, TS1008, TS1073, TS1084, TS1089, TS1130), settings of Kafka clients (TS1071), and
     keys that nothing reads yet (Unsupported TS1072, TS1573) or values that are not built (TS1136, TS1137).
+
+    `stored`: the table's options. One without a reader that is given as it is stored there is not refused: another
+    engine may have set it.
     """
     for key, text in values.items():
         if is_credential(key):
@@ -225,11 +231,10 @@ def check_options(values: Mapping[str, str]) -> None:
             )
         _check_built(key, text)
         option = find_option(key)
-        if option is None:
-            _check_foreign(key)
-            _check_spelling(key)
-        else:
+        if option is not None:
             _check_value(key, option, text)
+        elif stored.get(key) != text:
+            _check_foreign(key)
     _check_retained(OptionSet(values))
     OptionSet(values).time_format("partition.timestamp-formatter")
     check_expiration_strategy(OptionSet(values))
@@ -273,8 +278,8 @@ def _check_built(key: str, text: str) -> None:
 
 
 def _check_foreign(key: str) -> None:
-    """Keys that would be kept and never read, or that are not a table's to say."""
-    if _UNREAD.fullmatch(key):
+    """Keys without a reader here: kept where another program owns them, else refused by name."""
+    if key in PAIMON_KEYS and key.startswith(_UNREAD):
         raise Unsupported(
             "TS1072",
             f"option {key!r} is not built yet",
@@ -289,23 +294,17 @@ def _check_foreign(key: str) -> None:
             why=f"a table may say {allowed}; brokers, registry, security and all else are configured for the engine",
             fix="put it under `log:` of the dbt profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
-    if key.startswith(("log.", "partition.expiration-", "partition.timestamp-")):
-        near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.0)
-        raise _unknown(key, near[0])
-
-
-def _check_spelling(key: str) -> None:
-    near = difflib.get_close_matches(key, OPTIONS, n=1, cutoff=0.85)
-    if near:
-        raise _unknown(key, near[0])
-
-
-def _unknown(key: str, near: str) -> FixRequest:
-    return FixRequest(
+    # a prefix is no licence to misspell an option of ours that has it
+    near = difflib.get_close_matches(key.lower(), OPTIONS, n=1, cutoff=_MISSPELT)
+    if key in PAIMON_KEYS or (not near and (is_kept(key) or is_named(key))):
+        return
+    near = near or difflib.get_close_matches(key.lower(), [*OPTIONS, *PAIMON_KEYS], n=1)
+    kept = f"a key that another program reads, or a note, begins with {', '.join(PREFIXES)}"
+    raise FixRequest(
         "TS1006",
         f"there is no option {key!r}",
-        why=f"the nearest known one is {near!r}",
-        fix=f"write {near!r}",
+        why=f"the nearest known one is {near[0]!r}" if near else "no known option has a similar name",
+        fix=f"write {near[0]!r}; {kept}" if near else f"leave it out; {kept}",
     )
 
 

@@ -147,7 +147,7 @@ def _not_null(action: AlterColumn) -> FixRequest:
 
 def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
     wanted = {key: value for key, value in changes.items() if value is not None}
-    check_options(wanted)
+    check_options(wanted, stored=schema.options)
     for key, value in changes.items():
         known = OPTIONS.get(key)
         if known is not None and not known.mutable and schema.options.get(key) != value:

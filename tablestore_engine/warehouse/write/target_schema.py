@@ -65,7 +65,7 @@ def plan_target(
     new_uuid: str,
 ) -> TargetPlan:
     """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS11xx (columns, types, options)."""
-    check_options(spec.options)
+    check_options(spec.options, stored={} if current is None else current.options)
     if current is None or on_schema_change is OnSchemaChange.REPLACE:
         check_collations(columns)
     columns = with_types(columns, current, on_schema_change)

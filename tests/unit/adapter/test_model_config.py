@@ -203,6 +203,7 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({**KEYED, "merge_update_columns": "a", "merge_exclude_columns": "b"}, "TS1823"),
         ({**KEYED, "merge_update_columns": "a", "incremental_strategy": "append"}, "TS1823"),
         ({**KEYED, "merge_engine": "dedup"}, "TS1007"),
+        ({**KEYED, "log_system": "kafkaa"}, "TS1007"),
         ({"table_properties": {"target-file-sise": "1 mb"}}, "TS1006"),
         ({"table_properties": {"target-file-size": "big"}}, "TS1001"),
     ],

@@ -1,7 +1,7 @@
 """A model's config, checked once and completely before anything is written.
 
-Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 shapes
-           4 contradictions  5 what is not built yet  6 the engine's own option check
+Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 the engine's own check of
+           options  4 shapes  5 contradictions  6 what is not built yet
 INVARIANT  a key means the same at the top level and under meta.tablestore; given at both it must agree.
 INVARIANT  what is not understood is an error: dbt accepts any key silently, we only those far from ours.
 """
@@ -141,6 +141,8 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
     check_rows_asked(name, config)
     check_flag(name, "keep_failing_rows", values.get("keep_failing_rows"))
     materialized = str(config.get("materialized", "table"))
+    options = _read_options(name, values)
+    check_options(dict(options))
     primary_key, delete_key, strategy = _read_keys(
         name, values, is_incremental=materialized in (*INCREMENTAL, STREAMING)
     )
@@ -149,7 +151,7 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         primary_key=primary_key,
         delete_key=delete_key,
         partition_by=read_columns(name, "partition_by", values.get("partition_by")),
-        options=_read_options(name, values),
+        options=options,
         strategy=strategy,
         on_schema_change=read_choice(name, "on_schema_change", values, SCHEMA_CHANGES, "ignore"),
         delete_when=read_text(name, "delete_when", values.get("delete_when")),
@@ -163,7 +165,6 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
     )
     _refuse_contradictions(name, settings, values, brokers)
     _refuse_unbuilt(name, settings)
-    check_options(dict(settings.options))
     return settings
 
 
