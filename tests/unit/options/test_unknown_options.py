@@ -72,9 +72,10 @@ PLACES: dict[str, Place] = {
     "Engine.ingest": _ingest,
 }
 KEPT = {
-    "target-file-size": "64 mb", "file.compression": "snappy", "fields.id.stats-mode": "full",
-    "write-buffer-size": "64 mb",    "sink.parallelism": "4", "branch": "main", "parquet.block.size": "1", "flink.x": "1", "spark.y": "1", "hive.z": "1",
-    "option.a": "1", "dbt.b": "1", "meta.team": "sales", "comment": "c", "owner": "o", "transient_lastDdlTime": "1",
+    "target-file-size": "64 mb", "file.compression": "snappy", "fields.id.stats-mode": "full", "branch": "main",
+    "write-buffer-size": "64 mb", "sink.parallelism": "4", "parquet.block.size": "1", "comment": "c", "owner": "o",
+    "flink.x": "1", "spark.y": "1", "hive.z": "1", "option.a": "1", "dbt.b": "1", "meta.team": "sales",
+    "transient_lastDdlTime": "1",
 }  # fmt: skip
 UNKNOWN = {  # key → the nearest one
     "bukcet": "bucket", "BUCKET": "bucket", "snapshot.time-retention": "snapshot.time-retained",
