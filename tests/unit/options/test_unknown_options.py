@@ -79,9 +79,9 @@ KEPT = {
 }  # fmt: skip
 UNKNOWN = {  # key → the nearest one
     "bukcet": "bucket", "BUCKET": "bucket", "snapshot.time-retention": "snapshot.time-retained",
-    "compression": "file.compression", "scan.mdoe": "scan.mode", "parquet.row-group-row": "parquet.row-group-rows",
+    "compression": "file.compression", "scan.modes": "scan.mode", "parquet.row-group-row": "parquet.row-group-rows",
     "write-buffer-sise": "write-buffer-size", "fields.id.stat-mode": "fields.<column>.stats-mode",
-    "log.sytem": "log.system", "tablestore.compactoin": "tablestore.compaction", "zzqqxx": None, "owner.team": None,
+    "log.systems": "log.system", "tablestore.compactoin": "tablestore.compaction", "zzqqxx": None, "owner.team": None,
 }  # fmt: skip
 
 
