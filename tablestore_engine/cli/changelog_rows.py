@@ -14,6 +14,7 @@ from tablestore_engine.api import Table
 from tablestore_engine.cli.output import print_json, print_table, say
 from tablestore_engine.cli.page import NewestRows, add_page, page_rows
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, published_name, state_name
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.warehouse.compared_states import SnapshotName
 
 Run = Callable[[argparse.Namespace], int]
@@ -39,10 +40,11 @@ def _changelog(arguments: argparse.Namespace) -> int:
         kept = list(newest.take())
         changes = pa.Table.from_batches(kept) if kept else table.changes(0, 0)
     shown = _kinds_first(changes)
+    rows = row_dicts(shown)
     if arguments.json:
-        print_json(shown.to_pylist())
+        print_json(rows)
     else:
-        print_table(shown.column_names, [tuple(row.values()) for row in shown.to_pylist()])
+        print_table(shown.column_names, [tuple(row.values()) for row in rows])
     if newest.note is not None:
         say(newest.note)
     return 0

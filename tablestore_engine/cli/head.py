@@ -15,6 +15,7 @@ from tablestore_engine.catalog.name_lookup import require_published
 from tablestore_engine.cli.output import print_json, print_table, say
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.table_store import TableStore
@@ -50,7 +51,7 @@ def _head(arguments: argparse.Namespace) -> int:
         rows = [
             row
             for batch in take_first(store.read_batches(plan, columns), arguments.rows)
-            for row in batch.to_pylist()
+            for row in row_dicts(batch)
         ]
     if arguments.json:
         print_json(rows)

@@ -24,6 +24,7 @@ from tablestore_engine.cli.page import NewestRows, add_page, page_rows
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.display import fit_json, shown
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.runtime.json_plain import to_plain
 from tablestore_engine.runtime.moments import parse_moment
 from tablestore_engine.stream.open_stream import NOW, ReadMode
@@ -173,7 +174,7 @@ def _portions(batch: pa.RecordBatch, *, as_json: bool) -> Iterator[str]:
     """Texts of some lines each."""
     encoding, line = sys.stdout.encoding, _json_line if as_json else _plain_line
     for start in range(0, batch.num_rows, _LINES):
-        rows = batch.slice(start, _LINES).to_pylist()
+        rows = row_dicts(batch.slice(start, _LINES))
         yield "\n".join(line(row, encoding) for row in rows)
 
 

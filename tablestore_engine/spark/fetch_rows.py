@@ -3,6 +3,7 @@
 INVARIANT  Ctrl-C ends the wait for rows. pyspark's toArrow waits for the end of its query whatever ends its reading, so
            an interrupt of the main thread cancels its jobs until the call has ended (collect_arrow).
 INVARIANT  decimals, 64-bit integers and microseconds arrive unchanged; TIMESTAMP has its zone, TIMESTAMP_NTZ none.
+INVARIANT  dates and timestamps beyond Python's years are text (format/row_values.py).
 WHY        DataFrame.collect() gives TIMESTAMP in the zone of the driver's machine, without saying so.
 """
 
@@ -10,7 +11,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import tzinfo
@@ -24,6 +25,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as st
 
+from tablestore_engine.format.row_values import row_values
 from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 
@@ -50,10 +52,7 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         limited = frame if limit is None else frame.limit(limit)
         if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
             return Fetched(columns, _arrow_rows(collect_arrow(limited)))
-        zone = read_zone(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
-        types = [field.dataType for field in schema.fields]
-        rows = limited.collect()
-        return Fetched(columns, tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows))
+        return Fetched(columns, _nested_rows(limited))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
 
@@ -111,6 +110,17 @@ def _cancel_until(session: SparkSession, tags: set[str], ended: threading.Event)
             return
 
 
+def _nested_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
+    """Rows in pyspark's own forms, Row and dict."""
+    zone = read_zone(str(frame.sparkSession.conf.get("spark.sql.session.timeZone", "UTC")))
+    types = [field.dataType for field in frame.schema.fields]
+    try:
+        rows: Sequence[Sequence[object]] = frame.collect()
+    except (OverflowError, ValueError):  # a date or timestamp that Python's types do not have
+        rows = _arrow_rows(collect_arrow(frame))
+    return tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows)
+
+
 def _through_arrow(type_: st.DataType) -> bool:
     """Plain values only: pyspark's own Row and dict forms are kept for nested ones."""
     return isinstance(type_, _ARROW_SAFE)
@@ -121,22 +131,21 @@ def _with_zone(value: Any, type_: st.DataType, zone: tzinfo) -> Any:  # noqa: AN
     if value is None:
         return None
     if isinstance(type_, st.TimestampType):
-        return value.astimezone(zone)
+        return value if isinstance(value, str) else value.astimezone(zone)
     if isinstance(type_, st.ArrayType):
         return [_with_zone(item, type_.elementType, zone) for item in value]
     if isinstance(type_, st.MapType):
-        return {
-            _with_zone(k, type_.keyType, zone): _with_zone(v, type_.valueType, zone) for k, v in value.items()
-        }
+        pairs = value.items() if isinstance(value, dict) else value
+        return {_with_zone(k, type_.keyType, zone): _with_zone(v, type_.valueType, zone) for k, v in pairs}
     if isinstance(type_, st.StructType):
         inner = [field.dataType for field in type_.fields]
-        return st.Row(*type_.names)(*map(_with_zone, value, inner, repeat(zone)))
+        items = value.values() if isinstance(value, dict) else value
+        return st.Row(*type_.names)(*map(_with_zone, items, inner, repeat(zone)))
     return value
 
 
 def _arrow_rows(table: pa.Table) -> tuple[tuple[object, ...], ...]:
-    columns: list[list[Any]] = [column.to_pylist() for column in table.columns]
-    return tuple(zip(*columns, strict=True))
+    return tuple(zip(*map(row_values, table.columns), strict=True))
 
 
 @contextmanager

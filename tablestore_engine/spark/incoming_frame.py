@@ -17,6 +17,7 @@ from pyspark.sql import types as st
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
@@ -156,7 +157,7 @@ def find_violations(frame: DataFrame) -> tuple[int, list[dict[str, object]]] | N
     if VIOLATION_COLUMN not in frame.columns:
         return None
     bad = frame.where(sf.col(VIOLATION_COLUMN).isNotNull())
-    samples = [row.asDict() for row in bad.limit(_SAMPLES).collect()]
+    samples = row_dicts(collect_arrow(bad.limit(_SAMPLES)))
     return (bad.count(), samples) if samples else None
 
 

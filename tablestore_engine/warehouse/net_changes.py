@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.warehouse.net_ends import NetEnds
 
 Row = Mapping[str, object]
@@ -70,7 +71,7 @@ def pick_samples(ends: NetEnds, limit: int) -> tuple[NetChange, ...]:
     wanted = np.unique(np.array([at for pair in chosen for at in pair if at is not None], np.int64))
     if not len(wanted):
         return ()
-    rows = dict(zip(wanted.tolist(), ends.rows_at(wanted).to_pylist(), strict=True))
+    rows = dict(zip(wanted.tolist(), row_dicts(ends.rows_at(wanted)), strict=True))
     return tuple(NetChange(*(None if at is None else rows[at] for at in pair)) for pair in chosen)
 
 

@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tablestore_engine.error_values import count_of, sql_literal, sql_row
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
+from tablestore_engine.format.row_values import row_dicts, row_values
 from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
@@ -76,7 +77,7 @@ def _first_misfit(column: pa.ChunkedArray, target: pa.DataType) -> list[object]:
             column = column.slice(len(column) // 2)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             column = half
-    return list(column.to_pylist())
+    return row_values(column)
 
 
 def _check_length(column: pa.ChunkedArray | pa.Array, field: DataField) -> None:
@@ -111,7 +112,7 @@ def _check_keys(rows: pa.Table, schema: TableSchema) -> None:
     missing = pc.is_null(rows.column(null[0]))
     for name in null[1:]:
         missing = pc.or_(missing, pc.is_null(rows.column(name)))
-    sample = rows.filter(missing).slice(0, SAMPLES).to_pylist()
+    sample = row_dicts(rows.filter(missing).slice(0, SAMPLES))
     rows_have = count_of(int(pc.sum(missing).as_py()), "row has", "rows have")
     raise FixData(
         "TS1602",
@@ -145,4 +146,4 @@ def frame_samples(
     rows: pa.Table, names: tuple[str, ...], at: npt.NDArray[np.int64]
 ) -> list[dict[str, object]]:
     """Up to SAMPLES rows of the named columns, for messages."""
-    return list(rows.select(names).take(pa.array(at[:SAMPLES])).to_pylist())
+    return row_dicts(rows.select(names).take(pa.array(at[:SAMPLES])))

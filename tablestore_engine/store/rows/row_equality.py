@@ -12,6 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.types as pat
 
+from tablestore_engine.format.row_values import row_values
 from tablestore_engine.lsm.key_order import Index, Mask, order_frame
 
 ROW, NTH = "#row", "#nth"
@@ -33,7 +34,7 @@ def rows_identical(one: pa.Table, other: pa.Table) -> Mask:
 
 def _nested_identical(one: pa.ChunkedArray, other: pa.ChunkedArray) -> Mask:
     """Python values compare by content; nested columns are rare and batches small."""
-    pairs = zip(one.to_pylist(), other.to_pylist(), strict=True)
+    pairs = zip(row_values(one), row_values(other), strict=True)
     return np.fromiter((repr(a) == repr(b) for a, b in pairs), dtype=np.bool_, count=len(one))
 
 
@@ -72,7 +73,7 @@ def comparable_rows(rows: pa.Table) -> pl.DataFrame:
     arrays = []
     for column in rows.columns:
         if pa.types.is_nested(column.type):
-            column = pa.chunked_array([pa.array([repr(value) for value in column.to_pylist()], pa.string())])
+            column = pa.chunked_array([pa.array([repr(value) for value in row_values(column)], pa.string())])
         arrays.append(column)
     return order_frame(arrays)
 

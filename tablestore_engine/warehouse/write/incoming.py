@@ -20,6 +20,7 @@ from tablestore_engine.error_values import count_of, sql_row
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow
 from tablestore_engine.spark.incoming_frame import VIOLATION_COLUMN
@@ -131,7 +132,7 @@ def check_rules(rows: pa.Table, table: str) -> pa.Table:
     bad = rows.filter(pc.is_valid(violated))
     rows = rows.drop_columns([VIOLATION_COLUMN])
     if bad.num_rows:
-        raise violation(table, bad.num_rows, bad.slice(0, _SAMPLES).to_pylist())
+        raise violation(table, bad.num_rows, row_dicts(bad.slice(0, _SAMPLES)))
     return rows
 
 
