@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +14,8 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.store.metadata import schemas
+from tests.unit.store.table_world import make_table
 
 KEYED = WriteSpec(TableSpec(primary_key=("id",), options={"bucket": "1"}))
 BEFORE = {"t": [(1, "a")], "v": [(1,)], "over": [(1,)]}
@@ -115,3 +118,22 @@ def test_table_with_an_unknown_type_is_listed_and_dropped(engine: Engine) -> Non
         engine.sql("select * from bad.t")
     engine.sql("drop table bad.t")
     assert [row[1] for row in engine.sql("show tables in bad").rows] == ["u"]
+
+
+def test_columns_of_others_that_differ_only_in_case(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another engine may make them: SQL refuses to read the table until one is renamed."""
+    monkeypatch.setattr(schemas, "check_schema", lambda *_: None)
+    made = make_table(tmp_path, keys=(), columns={"a": "BIGINT", "A": "BIGINT"})
+    shutil.copytree(made.location, Path(engine.warehouse) / "demo.db" / "twins")
+    for statement in (
+        "select 1 from demo.twins",
+        "update demo.twins set a = 1",
+        "create view demo.w as from demo.twins",
+    ):
+        with pytest.raises(TablestoreError, match="TS2170"):
+            engine.sql(statement)
+    engine.sql("alter table demo.twins rename column A to b")
+    assert engine.sql("select a, b from demo.twins").rows == ()
+    engine.sql("drop table demo.twins")

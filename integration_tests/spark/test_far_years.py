@@ -14,9 +14,10 @@ from tablestore_engine.cli.main import main
 from tablestore_engine.errors import FixData
 
 OPEN_END = "timestamp'9999-12-31 23:59:59 America/New_York'"
-MADE = f"""create table demo.far (id int, at timestamp, day date, local timestamp_ntz, part struct<at: timestamp, n: int>,
-    days array<date>, by map<string, timestamp_ntz>, primary key (id)) tblproperties ('changelog-producer' = 'lookup',
-    'changelog-producer.row-deduplicate' = 'true')"""
+MADE = """create table demo.far (
+    id int, at timestamp, day date, local timestamp_ntz, part struct<at: timestamp, n: int>,
+    days array<date>, by map<string, timestamp_ntz>, primary key (id))
+    tblproperties ('changelog-producer' = 'lookup', 'changelog-producer.row-deduplicate' = 'true')"""
 FAR = f"""select 1 as id, {OPEN_END} as at, date'-0044-03-15' as day, timestamp_ntz'+12345-01-02 03:04:05.06' as local,
     named_struct('at', {OPEN_END}, 'n', 1) as part, array(date'+12345-01-01', date'2026-01-02') as days,
     map('a', timestamp_ntz'0000-01-01 00:00:00') as by"""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
 from tablestore_engine.format.type_text import field_from_json, field_to_json, type_to_text
@@ -83,6 +83,18 @@ def check_collations(fields: Sequence[DataField]) -> None:
     for fault in _faults(fields):
         if fault.kind is _Kind.COLLATION:
             raise fault.error()
+
+
+def check_readable_by_sql(table: str, schema: TableSchema) -> None:
+    """Columns of tables of other engines, whose names may differ only in case. Raises Unsupported TS2170."""
+    for fault in _faults(schema.fields):
+        if fault.kind is _Kind.NAME and len(fault.path) == 1:
+            raise Unsupported(
+                "TS2170",
+                f"SQL cannot read {table}",
+                why=f"its columns {fault.other!r} and {fault.path[0]!r} differ only in case, which SQL ignores",
+                fix=f"ALTER TABLE {table} RENAME COLUMN one of them, or read it with Python (Table.scan)",
+            )
 
 
 def _faults(fields: Sequence[DataField], path: tuple[str, ...] = ()) -> Iterator[_Fault]:

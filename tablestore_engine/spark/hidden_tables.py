@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.format.schema_check import check_readable_by_sql
 from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
 from tablestore_engine.spark.linked_files import LinkedFiles, link_file
@@ -73,11 +74,12 @@ class HiddenTables:
         return table.key if self.reads.way is ReadWay.LINKS else f"{table.key}#{self.reads.way.value}"
 
     def register(self, database: str, name: str, table: ResolvedTable) -> None:
-        """CREATE OR REPLACE VIEW database.name over the files of this state."""
+        """CREATE OR REPLACE VIEW database.name over the files of this state. Raises Unsupported TS2170."""
         self.ensure_database(database)
         key = self.key_of(table)
         query = self._queries.get(key) if key in self._names.made else None
         if query is None:
+            check_readable_by_sql(f"{database}.{name}", table.schema)
             query = self._queries[key] = self._make(table)
         comment = f" comment {quote_string(table.schema.comment)}" if table.schema.comment else ""
         columns = column_list(table.schema)

@@ -170,20 +170,22 @@ def _static_extent(schema: TableSchema, partition: Mapping[str, object]) -> Exte
 
 
 def static_values(schema: TableSchema, partition: Mapping[str, object]) -> dict[str, object]:
-    """Values as their columns have them. Raises FixRequest TS1311 for an unknown column or a bad value."""
+    """Values as their columns have them. Raises FixRequest TS1311 for an unknown or repeated column, a bad value."""
     made: dict[str, object] = {}
-    for name, value in partition.items():
-        if name not in schema.partition_keys:
+    known = {name.lower(): name for name in schema.partition_keys}
+    for given, value in partition.items():
+        name = known.get(given.lower(), given)
+        if name not in schema.partition_keys or name in made:
             raise FixRequest(
                 "TS1311",
-                f"{name!r} is no partition column",
+                f"{given!r} is {'given twice' if name in made else 'no partition column'}",
                 why=f"the table is partitioned by {', '.join(schema.partition_keys) or 'nothing'}",
-                fix="name partition columns only",
+                fix="name partition columns only, each once",
             )
         type_ = type_to_arrow(schema.field(name).type)
         try:
             made[name] = pa.array([value]).cast(type_)[0].as_py() if value is not None else None
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as wrong:
+        except (pa.ArrowException, OverflowError, ValueError) as wrong:  # years that Python's dates lack too
             raise FixRequest(
                 "TS1311",
                 f"partition {name}={sql_literal(value)} is no {type_}",

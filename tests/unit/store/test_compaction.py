@@ -160,17 +160,17 @@ def test_no_writer_stands_still(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "name"),
-    [("2026-01-02", "2026-01-02"), (date(2026, 1, 1), "2026-01-01")],
+    ("column", "value", "name"),
+    [("dt", "2026-01-02", "2026-01-02"), ("DT", date(2026, 1, 1), "2026-01-01")],
 )
-def test_one_partition(tmp_path: Path, value: object, name: str) -> None:
-    """A text or a value: its files become one, those of the others stay."""
+def test_one_partition(tmp_path: Path, column: str, value: object, name: str) -> None:
+    """A text or a value, the column in any case: its files become one, those of the others stay."""
     store = _days(tmp_path)
     before, rows = (
         {file.path for file in store.plan_scan().files if str(file.partition[0]) != name},
         rows_of(store),
     )
-    report = store.compact(full=True, partition={"dt": value})
+    report = store.compact(full=True, partition={column: value})
     assert report.before.files == 3
     assert _files_of(store)[name] == 1
     assert sum(_files_of(store).values()) == 7
@@ -184,6 +184,7 @@ def test_one_partition(tmp_path: Path, value: object, name: str) -> None:
         ({"dt": "2026-05-05"}, NotFound, "TS1370"),
         ({"day": "2026-01-01"}, FixRequest, "TS1311"),
         ({"dt": "May"}, FixRequest, "TS1311"),
+        ({"dt": "2026-01-01", "DT": "2026-01-01"}, FixRequest, "TS1311"),
     ],
 )
 def test_a_partition_that_is_not_there(
