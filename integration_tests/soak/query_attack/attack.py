@@ -11,7 +11,7 @@ from pathlib import Path
 
 from integration_tests.soak.query_attack.findings import ALL, KEYS, UNKNOWN, Finding, Report
 from integration_tests.soak.query_attack.history import History, random_history
-from integration_tests.soak.query_attack.planted import planted
+from integration_tests.soak.query_attack.planted import CLAUSES, planted
 from integration_tests.soak.query_attack.play import play
 from integration_tests.soak.query_attack.shrink import shown, shrunk
 
@@ -49,7 +49,7 @@ class Attack:
 
     def _one(self, seed: str, models: int, report: Report) -> None:
         started, runs, known = time.monotonic(), report.counts["runs"], len(report.findings)
-        history = random_history(seed, models, self.changes)
+        history = random_history(seed, models, self.changes, CLAUSES.get(self.plant or ""))
         folder = Path(tempfile.mkdtemp(prefix="attack-"))
         report.counts["queries"] += models
         report.counts["projects"] += 1

@@ -102,7 +102,14 @@ class Skip:
     models: tuple[str, ...]
 
 
-Step = Put | Overwrite | Skip | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
+@dataclass(frozen=True)
+class Redefine:
+    """The function of the session, which hooks create before each run, adds another number."""
+
+    number: int
+
+
+Step = Redefine | Put | Overwrite | Skip | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
 
 
 @dataclass
@@ -122,6 +129,8 @@ class Changes:
         steps = [step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps()]
         if self.views and self.rng.random() < 0.2:  # among the other changes it hardly ever came
             steps += self._view()
+        if self.rng.random() < 0.05:
+            steps.append(Redefine(self.rng.randint(1, 9)))
         if self.rng.random() < 0.3:
             steps.append(Skip(tuple(one for one in self.models if self.rng.random() < 0.4)))
         if self.rng.random() < 0.1:

@@ -56,9 +56,10 @@ def _int(rng: random.Random, ref: Ref) -> Expr:
     x = ref.sql
     text, null = rng.choice(
         ((f"{x} + 1", None), (f"{x} * 2", None), (f"{x} % 3", None), (f"coalesce({x}, 0)", False), (f"-{x}", None),
-         (f"nullif({x}, 2)", True), (f"case when {x} > 4 then {x} else 0 end", False), (f"abs({x})", None))
+         (f"nullif({x}, 2)", True), (f"case when {x} > 4 then {x} else 0 end", False), (f"abs({x})", None),
+         (f"moved({x})", None))
     )  # fmt: skip
-    return _over(text, ref.col.type, ref, null=null)
+    return _over(text, "bigint" if text.startswith("moved") else ref.col.type, ref, null=null)
 
 
 def _string(rng: random.Random, ref: Ref) -> Expr:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from integration_tests.soak.query_attack.expressions import condition
 from integration_tests.soak.query_attack.joins import (
     KINDS,
     Names,
@@ -254,9 +255,35 @@ def lateral(scope: Scope) -> From:
     return replace(found, text=f"{found.text}, lateral {item} {alias}", refs=refs, traits=traits)
 
 
+def with_total(scope: Scope, found: From | None = None) -> From:
+    """Beside a total, which has one row also over none."""
+    rng, rel = scope.rng, scope.base()
+    found = found or single(scope)
+    inner, value = scope.names.alias(), rng.choice(rel.cols)
+    where, _ = condition(rng, [Ref(f"{inner}.{one.name}", one) for one in rel.cols])
+    made = rng.choice(("count(*)", f"count({inner}.{value.name})"))
+    item = f"(select {made} as whole from {rel.item} {inner} where {where})"
+    cols = (Col("whole", "bigint", False, scope.names.ident(), frozenset(), derived=True),)
+    one_row = Rel(item, cols, (frozenset(),), rel.traits.add("total beside"))
+    return cross(scope.names, found, one_row)
+
+
+def pipe(scope: Scope) -> From:
+    """A relation behind `|>`."""
+    rng, rel = scope.rng, scope.base()
+    alias = scope.names.alias()
+    refs = [Ref(f"{alias}.{one.name}", one) for one in rel.cols]
+    where, _ = condition(rng, refs)
+    items = ", ".join(f"{one.sql} as {one.col.name}" for one in refs)
+    head = f"[[from||select {items} from]] {rel.item} {alias} [[|> where||where]] {where}"
+    piped = replace(rel, item=f"({head} [[|> select {items}||]])", traits=rel.traits.add("pipe"), leads=())
+    found = start(scope.names, piped)
+    return with_total(scope, found) if rng.random() < 0.1 else found
+
+
 FROMS: tuple[tuple[Callable[[Scope], From], int], ...] = (
     (single, 22), (chain, 30), (star, 20), (self_join, 10), (two_roles, 8),
-    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4), (merged, 5), (lateral, 2),
+    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4), (merged, 5), (lateral, 2), (with_total, 3), (pipe, 3),
 )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from integration_tests.soak.query_attack.changes import Changes, Skip, Step, SwitchView
+from integration_tests.soak.query_attack.changes import Changes, Redefine, Skip, Step, SwitchView
 from integration_tests.soak.query_attack.oracle import Oracle, Unfit
 from integration_tests.soak.query_attack.queries import Model, Queries, View
 from integration_tests.soak.query_attack.relation import Rel, Traits, names_in
@@ -51,19 +51,19 @@ def _name_of(step: Step) -> str:
     match step:
         case SwitchView():
             return step.view
-        case Skip():
+        case Skip() | Redefine():
             return EVERYTHING
         case _:
             return step.table
 
 
-def random_history(seed: str, models: int, rounds: int) -> History:
-    """`models` queries that DuckDB can run over the first rows."""
+def random_history(seed: str, models: int, rounds: int, clause: str | None = None) -> History:
+    """`models` queries that DuckDB can run over the first rows; with a clause if one is asked for."""
     rng = random.Random(seed)
     tables = random_tables(rng)
     counts = {one.name: rng.choice((0, *(6, 10, 14, 18, 22, 26) * 3)) for one in tables}
     rows = {one.name: tuple(random_rows(rng, one, counts[one.name])) for one in tables}
-    views, found = _queries(rng, tables, rows, models)
+    views, found = _queries(rng, tables, rows, models, clause)
     changes = Changes(
         rng,
         {one.name: one for one in tables},
@@ -79,7 +79,11 @@ def random_history(seed: str, models: int, rounds: int) -> History:
 
 
 def _queries(
-    rng: random.Random, tables: tuple[TableDef, ...], rows: Mapping[str, tuple[Row, ...]], count: int
+    rng: random.Random,
+    tables: tuple[TableDef, ...],
+    rows: Mapping[str, tuple[Row, ...]],
+    count: int,
+    clause: str | None,
 ) -> tuple[list[View], list[Model]]:
     queries, views, models = Queries.over(rng, tables), list[View](), list[Model]()
     with Oracle() as oracle:
@@ -93,6 +97,8 @@ def _queries(
                 queries.add(view.rel)
         while len(models) < count:
             model = queries.model(f"m{len(models) + 1}")
+            if clause is not None and clause not in model.features:
+                continue
             size = _size(oracle, model.text)
             if size is None or (not size and rng.random() < 0.8):
                 continue

@@ -43,6 +43,7 @@ class Oracle:
     def __init__(self) -> None:
         self._db = duckdb.connect(":memory:", config={"threads": 1})
         self._db.execute("set default_null_order = 'nulls_first'")
+        self.redefine(0)
 
     def __enter__(self) -> Self:
         return self
@@ -57,6 +58,10 @@ class Oracle:
         self._db.register(f"arrow_{name}", rows)
         self._db.execute(f"create or replace table {name} as select * from arrow_{name}")
         self._db.unregister(f"arrow_{name}")
+
+    def redefine(self, number: int) -> None:
+        """The session's function."""
+        self._db.execute(f"create or replace macro moved(x) as x + {number}")
 
     def define(self, name: str, text: str) -> None:
         """A view, or a model that is read by others."""

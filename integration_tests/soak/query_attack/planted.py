@@ -6,7 +6,7 @@ one. The names are those of tablestore_engine/spark/traced_query.py and tablesto
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -49,6 +49,11 @@ def _without_past(right: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
+def _without_single(right: Mapping[str, tuple[bool, bool]]) -> Mapping[str, tuple[bool, bool]]:
+    """A join type that is not named is traced as an inner join."""
+    return {name: kept for name, kept in right.items() if name != "LeftSingle"}
+
+
 def _once(right: Callable[..., Any]) -> Callable[..., Any]:
     """A table counts where the query reads it first."""
     return lambda *words: tuple({one.table: one for one in reversed(right(*words))}.values())
@@ -71,9 +76,15 @@ PLANTS: dict[str, Patch] = {
     "no-past": (TracedQuery, "_changes", _without_past),
     "one-occurrence": (traced_query, "find_occurrences", _once),
     "no-extension": (key_trace, "PRESERVING", lambda _: {}),
+    "single-as-inner": (key_trace, "PRESERVING", _without_single),
+    "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
     "every-second": (build_plan, "changed_keys_select", _every_second),
     "no-context": (TracedQuery, "context", lambda _: lambda _: "the same"),
 }
+
+
+# plant → the clause in whose presence alone it is wrong
+CLAUSES = {"single-as-inner": "look-up", "no-total-row": "total beside"}
 
 
 @contextmanager

@@ -24,7 +24,7 @@ from dbt.adapters.factory import reset_adapters
 from integration_tests.soak.query_attack.findings import ALL, UNKNOWN, Finding, Report
 from integration_tests.soak.query_attack.history import History
 from integration_tests.soak.query_attack.oracle import Oracle, Result, Unfit, normal
-from integration_tests.soak.query_attack.project import SPARK, Project
+from integration_tests.soak.query_attack.project import SPARK, Project, redefined
 from integration_tests.soak.query_attack.queries import Model
 from integration_tests.soak.query_attack.relation import names_in
 from integration_tests.soak.query_attack.world import SCHEMA, World
@@ -46,13 +46,14 @@ class Play:
     engine: Engine
     folder: Path
     report: Report
+    moved: int = 0  # by which the session's function adds
     spark_each: int = 1  # every n-th comparison is made in Spark as well
     alive: dict[str, Model] = field(init=False)
 
     def __post_init__(self) -> None:
         self.project = Project(self.folder, self.history)
         self.texts = {one.name: one.texts[0] for one in self.history.views}
-        self.world = World(self.engine, self.history.tables, self._switch)
+        self.world = World(self.engine, self.history.tables, self._switch, self._redefine)
         self.alive = {one.name: one for one in self.history.models}
         self._last: dict[str, tuple[str, ...]] = {}
         self._compared = 0
@@ -78,6 +79,10 @@ class Play:
         view = next(one for one in self.history.views if one.name == name)
         self.project.write_view(view, text)
 
+    def _redefine(self, number: int) -> None:
+        self.moved = number
+        self.project.redefine(number)
+
     def _round(self, number: int) -> None:
         started = time.monotonic()
         result = self.project.run(self.world.skipped & set(self.alive))
@@ -95,6 +100,8 @@ class Play:
         print(f"  round {number}: {count} nodes, dbt {seconds:.0f} s, all {whole:.0f} s", flush=True)
 
     def _fill(self, oracle: Oracle) -> None:
+        oracle.redefine(self.moved)
+        self.engine.sql(redefined(self.moved))
         for name in self.world.tables:
             oracle.put(name, self.world.read(name))
         for view in self.history.views:

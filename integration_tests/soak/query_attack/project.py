@@ -27,6 +27,11 @@ SPARK = {
 }
 
 
+def redefined(number: int) -> str:
+    """What makes the session's function."""
+    return f"create or replace temporary function moved(x bigint) returns bigint return x + {number}"
+
+
 @dataclass
 class Project:
     """`names`: what stands in a model's text for each input."""
@@ -45,10 +50,7 @@ class Project:
         tables = [{"name": one.name} for one in self.history.tables]
         output = {"type": "tablestore", "warehouse": "./warehouse", "schema": SCHEMA, "threads": 2,
                   "spark": {"master": "local[2]", "conf": SPARK}}  # fmt: skip
-        self._write(
-            "dbt_project.yml", yaml.safe_dump({"name": "attack", "version": "1.0", "profile": "attack",
-                                               "flags": {"send_anonymous_usage_stats": False}})
-        )  # fmt: skip
+        self.redefine(0)
         self._write("profiles.yml", yaml.safe_dump({"attack": {"target": "dev", "outputs": {"dev": output}}}))
         sources = {"sources": [{"name": "raw", "schema": SCHEMA, "tables": tables}]}
         self._write("models/sources.yml", yaml.safe_dump(sources))
@@ -56,6 +58,14 @@ class Project:
             self.write_view(view, view.texts[0])
         for model in self.history.models:
             self.write_model(model)
+
+    def redefine(self, number: int) -> None:
+        """The session's function, before the next runs."""
+        self._write(
+            "dbt_project.yml", yaml.safe_dump({"name": "attack", "version": "1.0", "profile": "attack",
+                                               "on-run-start": [redefined(number)],
+                                               "flags": {"send_anonymous_usage_stats": False}})
+        )  # fmt: skip
 
     def write_view(self, view: View, text: str) -> None:
         """With one of its texts."""

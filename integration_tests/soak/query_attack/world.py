@@ -15,6 +15,7 @@ from integration_tests.soak.query_attack.changes import (
     Past,
     Put,
     Recreate,
+    Redefine,
     Remove,
     Skip,
     Sql,
@@ -33,9 +34,13 @@ class World:
     """Tables of one warehouse. `switch`: gives a view another text."""
 
     def __init__(
-        self, engine: Engine, tables: tuple[TableDef, ...], switch: Callable[[str, str], None]
+        self,
+        engine: Engine,
+        tables: tuple[TableDef, ...],
+        switch: Callable[[str, str], None],
+        redefine: Callable[[int], None],
     ) -> None:
-        self.engine, self._switch = engine, switch
+        self.engine, self._switch, self._redefine = engine, switch, redefine
         self.tables = {one.name: one for one in tables}
         self.names = {one.name: f"{SCHEMA}.{one.name}" for one in tables}
         self.skipped: set[str] = set()  # models that are not run in this round
@@ -87,6 +92,8 @@ class World:
                 self.create(step.table, step.rows)
             case Compact():
                 self.engine.table(self.names[step.table]).compact(full=True)
+            case Redefine():
+                self._redefine(step.number)
             case SwitchView():
                 self._switch(step.view, step.text)
 
