@@ -230,3 +230,18 @@ def test_a_function_of_the_header_is_a_part_of_the_query(events: Shop) -> None:
     run(events, text.replace("@", "3"), ok=False)
     assert "TS1860" in events.log
     assert run(events, text.replace("@", "2")) == [(2, "a"), (10, "b")]
+
+
+def test_a_temporary_function_is_a_part_of_the_query(events: Shop) -> None:
+    """A hook makes the function before each run: with another body, totals cannot be gone on with (TS1860)."""
+    project = events.folder / "dbt_project.yml"
+    before = project.read_text()
+    function = "create or replace temporary function times(x bigint) returns bigint return @ * x"
+    text = "{{ config(materialized='streaming', unique_key='v') }} select v, sum(times(id)) as id from "
+    text += "{{ stream(source('raw', 'ev')) }} group by v"
+    project.write_text(f"{before}\non-run-start: '{function.replace('@', '2')}'\n")
+    assert run(events, text) == [(2, "a"), (4, "b")]
+    add(events, (3, "b"))
+    project.write_text(f"{before}\non-run-start: '{function.replace('@', '3')}'\n")
+    run(events, text, ok=False)
+    assert "TS1860" in events.log

@@ -95,7 +95,7 @@ class StatefulStreams:
         with resolver.in_use():
             return prove_retractions(
                 # not pinned_query: where files are left out, the current time is a literal of the plan
-                lambda text: resolver.whole_query(text, overrides)[0],
+                lambda text: resolver.whole_query(text, overrides),
                 sql,
                 key,
                 {(one.database, one.name): keys for one, keys in named.items()},

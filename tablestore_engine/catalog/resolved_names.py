@@ -88,6 +88,11 @@ ResolvedName = ResolvedTable | ResolvedView
 Meaning = ResolvedName | ResolvedFunction
 
 
+def stored_texts(meanings: Mapping[tuple[str, str], Meaning | None]) -> tuple[str, ...]:
+    """Of the views and functions that a statement uses."""
+    return tuple(one.sql for one in meanings.values() if isinstance(one, ResolvedView | ResolvedFunction))
+
+
 @dataclass(frozen=True)
 class Overrides:
     """(database, table) -> the state that its plain name means, in this statement.

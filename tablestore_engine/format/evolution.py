@@ -14,6 +14,7 @@ import pyarrow as pa
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import cast_column, check_cast
+from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow, type_to_arrow
 
@@ -78,7 +79,7 @@ def evolve(
     for plan in plan_columns(file_schema, table_schema, columns):
         fields.append(field_to_arrow(plan.field))
         if plan.field.name in constants:
-            value = pa.scalar(constants[plan.field.name], type_to_arrow(plan.field.type))
+            [value] = arrow_values([constants[plan.field.name]], plan.field.type)
             arrays.append(pa.repeat(value, table.num_rows))
         else:
             arrays.append(_column(table, plan, file_schema))

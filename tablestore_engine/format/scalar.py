@@ -7,6 +7,7 @@ INVARIANT  TIMESTAMP takes naive values, TIMESTAMP_LTZ values with a zone; nothi
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 
 import numpy as np
@@ -22,6 +23,7 @@ _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 — wall-clock values have no z
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _MICRO = dt.timedelta(microseconds=1)
 _DAY_MILLIS = 86_400_000
+_NANOS = {"ms": 1_000_000, "us": 1000, "ns": 1}
 _EXACT = Context(prec=80, traps=[Inexact, InvalidOperation])
 
 
@@ -119,9 +121,21 @@ def python_values(column: pa.Array | pa.ChunkedArray, type_: DataType) -> list[o
         integers = column.cast(pa.int32() if type_.root == "DATE" else pa.int64()).to_pylist()
         if type_.root == "DATE":
             return [None if v is None else date_from_days(v) for v in integers]
-        factor = {"ms": 1_000_000, "us": 1000, "ns": 1}[timestamp_unit(type_.precision or 0)]
+        factor = _NANOS[timestamp_unit(type_.precision or 0)]
         return [None if v is None else timestamp_from_nanos(v * factor, type_) for v in integers]
     return list(column.to_pylist())
+
+
+def arrow_values(values: Sequence[object], type_: DataType) -> pa.Array:
+    """Values of an atomic type as `python_values` gives them: Arrow takes no numpy.datetime64 of a time with a zone."""
+    arrow = type_to_arrow(type_)
+    if type_.root == "DATE":
+        return pa.array([None if v is None else days_from_date(v) for v in values], pa.int32()).cast(arrow)
+    if type_.root in TIMESTAMP_ROOTS:
+        factor = _NANOS[timestamp_unit(type_.precision or 0)]
+        counts = [None if v is None else nanos_from_timestamp(v, type_) // factor for v in values]
+        return pa.array(counts, pa.int64()).cast(arrow)
+    return pa.array(values, arrow)
 
 
 def cast_exact(

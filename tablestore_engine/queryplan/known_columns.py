@@ -44,8 +44,10 @@ class KnownColumns:
         types: GroupingTypes,
         *,
         is_alone: bool = False,
+        has_moving_time: bool = False,
     ) -> None:
         self.root, self._types, self._is_alone = root, types, is_alone
+        self._has_moving_time = has_moving_time
         self.changed = tuple(changed)
         self._paths = {one.path: one for one in self.changed if not one.in_subquery}
         self._subquery_ids = frozenset(
@@ -65,7 +67,9 @@ class KnownColumns:
     def is_steady(self, node: PlanNode) -> bool:
         """Whether the node gives exactly the rows that it gave in the last run."""
         if node.path not in self._steady:
-            self._steady[node.path] = not self._has_change(node) and is_reproducible(node)
+            self._steady[node.path] = not self._has_change(node) and is_reproducible(
+                node, has_moving_time=self._has_moving_time
+            )
         return self._steady[node.path]
 
     def _has_change(self, node: PlanNode) -> bool:
@@ -86,7 +90,7 @@ class KnownColumns:
 
     def is_usable(self, expression: Expression) -> bool:
         """Whether it has the same value for a row in the last run and in this one."""
-        return is_stable(expression)
+        return is_stable(expression, has_moving_time=self._has_moving_time)
 
     # ---- rows: old and new state ---------------------------------------------------------------------------
 

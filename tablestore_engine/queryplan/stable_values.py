@@ -12,15 +12,15 @@ Source: Catalyst's `Expression.deterministic` and the rule ComputeCurrentTime of
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 
 VOLATILE = {
     "CurrentTimestamp": "current_timestamp()", "CurrentDate": "current_date()", "Now": "now()",
     "LocalTimestamp": "localtimestamp()", "CurrentTime": "current_time()", "CurrentUser": "current_user()",
-    "CurrentCatalog": "current_catalog()", "CurrentDatabase": "current_database()", "Rand": "rand()",
+    "CurrentCatalog": "current_catalog()", "CurrentPath": "current_path()",
+    "CurrentDatabase": "current_database()", "Rand": "rand()",
     "Randn": "randn()", "RandStr": "randstr()", "Uniform": "uniform()", "Uuid": "uuid()", "Shuffle": "shuffle()",
     "MonotonicallyIncreasingID": "monotonically_increasing_id()", "SparkPartitionID": "spark_partition_id()",
     "InputFileName": "input_file_name()", "InputFileBlockStart": "input_file_block_start()",
@@ -37,28 +37,14 @@ ORDER_DEPENDENT = {
 _EXACT_AGGREGATES = frozenset(
     {"Count", "Max", "Min", "CountIf", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"}
 )
-_MOVING_TEXT = re.compile(r"\s*(?:now|today|yesterday|tomorrow)\b", re.IGNORECASE)
-# Spark's parser replaces these literals by the time of the run. A text that does not begin as a date does counts: it
-# may be escaped or joined from parts. As in Spark, \r or \n ends a line comment, and \ before \n continues it.
-_MOVING_LITERAL = re.compile(
-    r"\b(?:date|timestamp(?:_ltz|_ntz)?)(?:\s|/\*.*?\*/|--(?:\\\n|[^\r\n])*[\r\n])*"
-    r"r?(['\"])(?!\s*[-+]?\d|\s*epoch\b)[^'\"]*\1",
-    re.IGNORECASE | re.DOTALL,
-)
-_DATES = ("date", "timestamp", "timestamp_ntz")
+_OF_TIMES = ("date", "timestamp", "timestamp_ntz", "string")
 _UNORDERED = frozenset(
     {"GlobalLimit", "LocalLimit", "LimitAndOffset", "Offset", "Tail", "Sample", "Deduplicate"}
 )
 
 
-def find_volatile(plan: PlanNode, texts: Iterable[str]) -> str | None:
-    """The function that makes the result of a query another one each time. `texts`: of the query and of all views and
-    functions in it, for literals like `timestamp 'now'`, which the parser replaces.
-    """
-    for text in texts:
-        literal = _MOVING_LITERAL.search(text)
-        if literal is not None:
-            return literal[0]
+def find_volatile(plan: PlanNode) -> str | None:
+    """The function that makes the result of a query another one each time; times in texts: spark/moving_times."""
     for expression in _all_expressions(plan):
         name = _volatile_name(expression)
         if name is not None:
@@ -73,10 +59,15 @@ def has_known_chance(plan: PlanNode) -> bool:
     )
 
 
-def is_stable(expression: Expression) -> bool:
-    """Whether it gives the same value for the same row in every run."""
+def is_stable(expression: Expression, *, has_moving_time: bool) -> bool:
+    """Whether it gives the same value for the same row in every run. `has_moving_time`: each constant of a time or a
+    text may be one that moves.
+    """
     return all(
-        _volatile_name(one) is None and one.kind not in ORDER_DEPENDENT and not one.plans
+        _volatile_name(one) is None
+        and one.kind not in ORDER_DEPENDENT
+        and not one.plans
+        and not (has_moving_time and _may_be_time(one))
         for one in expression.walk()
     )
 
@@ -86,7 +77,7 @@ def order_dependent_name(expression: Expression) -> str | None:
     return next((ORDER_DEPENDENT[one.kind] for one in expression.walk() if one.kind in ORDER_DEPENDENT), None)
 
 
-def is_reproducible(plan: PlanNode) -> bool:
+def is_reproducible(plan: PlanNode, *, has_moving_time: bool) -> bool:
     """Whether a plan over unchanged tables gives exactly the rows that it gave in an earlier run."""
     for node in plan.walk_all():
         if node.kind in _UNORDERED or node.kind == "Window":
@@ -94,6 +85,8 @@ def is_reproducible(plan: PlanNode) -> bool:
         for expression in node.expressions:
             for part in expression.walk():
                 if _volatile_name(part) is not None or part.kind in ORDER_DEPENDENT:
+                    return False
+                if has_moving_time and _may_be_time(part):
                     return False
                 if part.kind == "AggregateExpression" and not _is_exact(part):
                     return False
@@ -112,35 +105,14 @@ def _is_exact(aggregate: Expression) -> bool:
     )
 
 
+def _may_be_time(expression: Expression) -> bool:
+    return expression.type in _OF_TIMES and not expression.references
+
+
 def _volatile_name(expression: Expression) -> str | None:
-    read_as = _time_type(expression)
-    if read_as is not None:
-        text = expression.children[0]
-        if text.kind == "Literal" and _MOVING_TEXT.match(str(text.facts.get("value", ""))):
-            return f"cast('{text.facts['value']}' as {read_as})"
-        if _is_computed_text(text):
-            return f"a computed text that is read as {read_as}"
     if expression.kind in ("PythonUDF", "ScalaUDF") and expression.facts.get("udfDeterministic") is False:
         return f"{expression.name or 'a function of a user'}()"
     return VOLATILE.get(expression.kind)
-
-
-def _time_type(expression: Expression) -> str | None:
-    """The type as which it reads its first child."""
-    if expression.kind == "ParseToDate":
-        return "date"
-    is_read = expression.kind == "ParseToTimestamp" or (
-        expression.kind == "Cast" and expression.type in _DATES
-    )
-    return str(expression.type) if is_read else None
-
-
-def _is_computed_text(expression: Expression) -> bool:
-    """Whether it may be a text without a column: Spark reads `now` in it as the time of the run."""
-    if expression.kind == "Literal" or (expression.kind == "Cast" and expression.type != "string"):
-        return False
-    is_of_rows = any(one.plans or one.kind == "NamedLambdaVariable" for one in expression.walk())
-    return not expression.references and not is_of_rows
 
 
 def _all_expressions(plan: PlanNode) -> Iterator[Expression]:

@@ -1,6 +1,6 @@
 """Whether the key of a stateful query identifies its groups: a proof over the analyzed plan.
 
-find_loose_key   a streaming frame, its text and the key of its table → the clause that is not proven, or None
+find_loose_key   a streaming frame, its texts and the key of its table → the clause that is not proven, or None
 Rule    For each aggregate or DISTINCT of a stream, with the key's columns written over its input:
         1. The group determines the key: each column is made of grouping expressions alone, without totals, subqueries
            and functions that change from run to run. Otherwise the row under the key's earlier value would stay.
@@ -14,17 +14,17 @@ INVARIANT  what is not known to be injective counts as not: lower(c), concat(a, 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import combinations
 
 from pyspark.sql import DataFrame
 
+from tablestore_engine.spark.moving_times import find_moving_time
 from tablestore_engine.spark.plan_expressions import (
     Composer,
     Jvm,
     each,
     expr_id,
-    has_special_dates,
     is_window,
     keeps_value,
     used_ids,
@@ -36,17 +36,18 @@ _TAGS = ("string", "tinyint", "smallint", "int", "bigint", "boolean")
 _PASSES = ("SubqueryAlias", "View", "Filter", "EventTimeWatermark", "Repartition", "RepartitionByExpression")
 
 
-def find_loose_key(frame: DataFrame, text: str, key: Sequence[str]) -> str | None:
-    """`text`: the frame's SQL. A name of the key that is no column is not looked at."""
+def find_loose_key(frame: DataFrame, texts: Iterable[str], key: Sequence[str]) -> str | None:
+    """`texts`: the frame's SQL, and of functions in it. A name of the key that is no column is not looked at."""
     plan = frame._jdf.queryExecution().analyzed()
     columns = {str(one.name()).lower(): one for one in each(plan.output())}
     names = [name for name in key if name.lower() in columns]
-    proof = _Proof(Composer(frame.sparkSession), names, is_dated=has_special_dates(text))
+    moving = find_moving_time(frame.sparkSession, plan, texts)
+    proof = _Proof(Composer(frame.sparkSession), names, is_dated=moving is not None)
     return proof.look(plan, [columns[name.lower()] for name in names])
 
 
 class _Proof:
-    """Down the plan, to the first aggregates. `is_dated`: the text has a literal that is another one each day."""
+    """Down the plan, to the first aggregates. `is_dated`: the query has a time of the run."""
 
     def __init__(self, composer: Composer, names: Sequence[str], *, is_dated: bool) -> None:
         self._composer, self._names, self._is_dated = composer, names, is_dated

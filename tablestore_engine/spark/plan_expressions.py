@@ -11,7 +11,6 @@ DANGER        replaceAlias does not look into subqueries: an expression that has
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -19,7 +18,6 @@ from pyspark.sql import SparkSession
 
 Jvm = Any  # an object of the JVM
 _CATALYST = "org.apache.spark.sql.catalyst"
-_SPECIAL_DATES = re.compile(r"['\"]\s*(?:now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _WHOLE = ("tinyint", "smallint", "int", "bigint")
 _WINDOW = "spark.timeWindow"
 
@@ -37,11 +35,6 @@ def expr_id(named: Jvm) -> int:
 def used_ids(expression: Jvm) -> frozenset[int]:
     """Ids of the attributes that the expression reads, outer references of its subqueries included."""
     return frozenset(expr_id(one) for one in each(expression.references().toSeq()))
-
-
-def has_special_dates(sql: str) -> bool:
-    """Whether a text has a literal such as `date'today'`, which the parser replaces by the current date."""
-    return _SPECIAL_DATES.search(sql) is not None
 
 
 class Composer:

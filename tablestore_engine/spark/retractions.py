@@ -22,20 +22,21 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from tablestore_engine.catalog.resolved_names import Meaning, stored_texts
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.spark.moving_times import find_moving_time
 from tablestore_engine.spark.plan_expressions import (
     Composer,
     Jvm,
     each,
     expr_id,
-    has_special_dates,
     keeps_value,
     used_ids,
 )
 from tablestore_engine.spark.stream_lineage import Name, StreamOccurrence, trace_streams
 from tablestore_engine.sql.scanner import quote_name
 
-Analyze = Callable[[str], DataFrame]
+Analyze = Callable[[str], tuple[DataFrame, Mapping[Name, Meaning | None]]]
 _KIND, _SNAPSHOT = "_row_kind", "_snapshot_id"
 
 
@@ -60,7 +61,7 @@ def prove_retractions(
     analyze: Analyze, text: str, key: Sequence[str], streams: Mapping[Name, Sequence[str]]
 ) -> Retractions:
     """`streams`: (database, name) → primary key of its table. Without a `key` the only question is whether the query
-    is row-local. `analyze` gives the frame of a text in which the streams have their names.
+    is row-local. `analyze` gives the frame of a text in which the streams have their names, and what all names mean.
     """
     primary = {(database.lower(), name.lower()): keys for (database, name), keys in streams.items()}
     proof = _RetractionProof(analyze, text, key, primary)
@@ -75,9 +76,12 @@ class _RetractionProof:
         self, analyze: Analyze, text: str, key: Sequence[str], primary: Mapping[Name, Sequence[str]]
     ) -> None:
         self._analyze, self._key, self._primary = analyze, key, primary
-        self._frame = analyze(text)
+        self._frame, names = analyze(text)
         self._composer = Composer(self._frame.sparkSession)
-        self._is_dated = has_special_dates(text)
+        plan = self._frame._jdf.queryExecution().analyzed()
+        self._is_dated = (
+            find_moving_time(self._frame.sparkSession, plan, (text, *stored_texts(names))) is not None
+        )
         self._places = {name.lower(): n for n, name in enumerate(self._frame.columns)}
 
     def run(self) -> Retractions:
@@ -156,7 +160,7 @@ class _RetractionProof:
         source = ".".join(map(quote_name, one.stream))
         text = f"select {given}, {_SNAPSHOT} from {source}"
         try:
-            plan = self._analyze(text)._jdf.queryExecution().analyzed()
+            plan = self._analyze(text)[0]._jdf.queryExecution().analyzed()
         except TablestoreError:
             raise self._unprintable(one) from None
         again = [

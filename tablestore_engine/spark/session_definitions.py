@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,7 +48,7 @@ def read_definitions(
     searched = [*texts, *(text for _, text, _, _ in views if text)]
     is_computed = any("identifier" in text.lower() for text in searched)
     found += [f"variable {one}" for one in variables]
-    found += _functions(session, searched, all_of_them=is_computed)
+    found += ["\n".join(lines) for lines in read_functions(session, searched)]
     return SessionDefinitions(
         tuple(sorted(set(found))), _clause(session, plan, views, is_computed=is_computed)
     )
@@ -104,11 +104,12 @@ def _variables(plan: PlanNode) -> Iterator[str]:
                     yield json.dumps(facts, sort_keys=True, default=str)
 
 
-def _functions(session: SparkSession, texts: Iterable[str], *, all_of_them: bool) -> list[str]:
-    """Definitions of the temporary functions that the texts can call, also through each other."""
+def read_functions(session: SparkSession, texts: Sequence[str]) -> list[list[str]]:
+    """Definitions, line by line, of the temporary functions that the texts can call, also through each other."""
+    all_of_them = any("identifier" in text.lower() for text in texts)
     listed = _catalog(session, "catalog").listTemporaryFunctions()
     left = {str(listed.apply(number).funcName()) for number in range(listed.size())}
-    todo, found = [text.lower() for text in texts], []
+    todo, found = [text.lower() for text in texts], list[list[str]]()
     while todo:
         text = todo.pop()
         words = set(re.findall(r"\w+", text))
@@ -117,9 +118,8 @@ def _functions(session: SparkSession, texts: Iterable[str], *, all_of_them: bool
         ):
             left.discard(name)
             rows = session.sql(f"describe function extended {quote_name(name)}").collect()
-            lines = [row[0] for row in rows if not str(row[0]).startswith(_UNSTABLE_LINES)]
-            found.append("\n".join(map(str, lines)))
-            todo.append(found[-1].lower())
+            found.append([str(row[0]) for row in rows if not str(row[0]).startswith(_UNSTABLE_LINES)])
+            todo.append("\n".join(found[-1]).lower())
     return found
 
 

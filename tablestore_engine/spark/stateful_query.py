@@ -29,7 +29,7 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's own usage
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tablestore_engine.catalog.resolved_names import Meaning, Overrides
+from tablestore_engine.catalog.resolved_names import Meaning, Overrides, stored_texts
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
@@ -83,7 +83,7 @@ class StatefulQuery:
     """One query; `streams`: (database, name) as the text has them, which `overrides` put on a range."""
 
     def __init__(self, resolver: Resolver, text: str, streams: Sequence[Name], overrides: Overrides) -> None:
-        self._resolver, self._overrides, self._text = resolver, overrides, text
+        self._resolver, self._overrides = resolver, overrides
         self._session = _own_session(resolver.session)
         self.streams = tuple(streams)
         self._views = _stand_ins(streams)
@@ -91,7 +91,8 @@ class StatefulQuery:
         for stream, one in self._views.items():
             self.meanings |= self._follow(stream, one.view)
         names = {(database.lower(), name.lower()): one for (database, name), one in self._views.items()}
-        self._frame, _ = resolver.query_in(self._session, rename_tables(text, names), overrides)
+        self._frame, found = resolver.query_in(self._session, rename_tables(text, names), overrides)
+        self._texts = (text, *stored_texts({**self.meanings, **found}))
 
     def refusal(self, mode: OutputMode, key: Sequence[str]) -> str | None:
         """A sentence; None: Spark can run it, and rows put by `key` are right. Nothing is started."""
@@ -109,7 +110,7 @@ class StatefulQuery:
         unstreamable = find_unstreamable(self._frame)
         if unstreamable is not None:
             return f"{unstreamable} is not supported over a stream"
-        return find_loose_key(self._frame, self._text, key) if key else None
+        return find_loose_key(self._frame, self._texts, key) if key else None
 
     def run(self, mode: OutputMode, checkpoint: Path, rows: Path, check: Callable[[], None]) -> RangeRun:
         """`checkpoint` as the run before left it, or empty; `rows`: a new folder. `check` raises to end it."""

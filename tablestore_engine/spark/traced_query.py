@@ -21,6 +21,7 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedFunction,
     ResolvedTable,
     ResolvedView,
+    stored_texts,
 )
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
@@ -33,6 +34,7 @@ from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.moving_times import find_moving_time
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions
@@ -80,6 +82,7 @@ class TracedQuery:
         self._columns = [name.lower() for name in frame.columns]
         self._types = [field.dataType.jsonValue() for field in frame.schema.fields]
         self.volatile: str | None = None
+        self._moving: str | None = None
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
         self._definitions = SessionDefinitions()
@@ -89,23 +92,17 @@ class TracedQuery:
             check_connected()
             return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
         self._plan = plan
+        session, analyzed = resolver.session, frame._jdf.queryExecution().analyzed()
         self.occurrences = find_occurrences(plan.root, plan.tables)
         self._definitions = self._read_definitions(plan, sql)
-        self.volatile = find_volatile(plan.root, (sql, *self._stored_texts, *self._definitions.texts))
-        self.volatile = self.volatile or self._declared_volatile()
+        self._moving = find_moving_time(session, analyzed, (sql, *stored_texts(self._names)))
+        self.volatile = find_volatile(plan.root) or self._moving or self._declared_volatile()
         if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
 
     def _read_definitions(self, plan: TracedPlan, sql: str) -> SessionDefinitions:
         known = {name for name, found in self._names.items() if found is not None}
-        return read_definitions(self._resolver.session, plan.root, (sql, *self._stored_texts), known)
-
-    @property
-    def _stored_texts(self) -> tuple[str, ...]:
-        """Of the warehouse's views and functions in it."""
-        return tuple(
-            one.sql for one in self._names.values() if isinstance(one, ResolvedView | ResolvedFunction)
-        )
+        return read_definitions(self._resolver.session, plan.root, (sql, *stored_texts(self._names)), known)
 
     def _declared_volatile(self) -> str | None:
         """A function of the warehouse that is declared NOT DETERMINISTIC, whatever its body says."""
@@ -168,7 +165,7 @@ class TracedQuery:
         if self._plan is None:
             return ()
         changed = [one for one in self.occurrences if not one.source.is_fixed]
-        known = KnownColumns(self._plan.root, changed, self._plan.grouping_types)
+        known = self._known(self._plan, changed)
         joined: dict[str, set[str]] = {one.table: set() for one in changed}
         clauses: dict[str, str] = {}
         for one in changed:
@@ -203,7 +200,7 @@ class TracedQuery:
         ranges = {table.lower(): _relation(table, version) for table, version in changes.items()}
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
-        known = KnownColumns(plan.root, changed, plan.grouping_types)
+        known = self._known(plan, changed)
         builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked))
         try:
             frames = []
@@ -223,6 +220,9 @@ class TracedQuery:
             check_connected()
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"affected keys that Spark cannot compute: {told.what}: {told.why}")
+
+    def _known(self, plan: TracedPlan, changed: Sequence[Occurrence]) -> KnownColumns:
+        return KnownColumns(plan.root, changed, plan.grouping_types, has_moving_time=self._moving is not None)
 
     def _ids(self, key: Sequence[str]) -> list[int]:
         ids = () if self._plan is None else output_ids(self._plan.root)

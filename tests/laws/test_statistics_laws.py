@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.format.data_type import DataType
-from tablestore_engine.format.scalar import python_values
+from tablestore_engine.format.scalar import arrow_values, python_values
 from tablestore_engine.format.statistics import collect_stats
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tests.laws.strategies_format import typed_rows
@@ -79,3 +80,23 @@ def test_null_counts_are_exact_and_cuts_are_short(
         for bound in bounds:
             if length is not None and isinstance(bound, str | bytes):
                 assert len(bound) <= length
+
+
+@settings(max_examples=60)
+@given(typed_rows())
+def test_values_become_the_column_again(case: tuple[list[DataType], list[tuple[object, ...]]]) -> None:
+    """Dates and times of all years, with a zone and without, go to Python and back to Arrow."""
+    types, rows = case
+    for column, type_ in zip(_table(types, rows).columns, types, strict=True):
+        assert arrow_values(python_values(column, type_), type_).equals(column.combine_chunks())
+
+
+@pytest.mark.parametrize("root", ["TIMESTAMP", "TIMESTAMP_LTZ"])
+@pytest.mark.parametrize("precision", [3, 6])
+def test_times_beyond_the_years_of_python_become_the_column_again(root: str, precision: int) -> None:
+    """A key before year 1, which Python has as numpy's type, beside an ordinary one."""
+    type_ = DataType(root, precision=precision)
+    column = pa.array([-62_135_596_900_000, None, 5], pa.int64()).cast(
+        type_to_arrow(DataType(root, precision=3))
+    )
+    assert arrow_values(python_values(column, type_), type_).equals(column.cast(type_to_arrow(type_)))

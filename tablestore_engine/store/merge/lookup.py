@@ -20,8 +20,8 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.binary_row import decode_row
+from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.lsm.key_order import (
     Index,
     Mask,
@@ -170,9 +170,7 @@ def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...]
     """Smallest and largest key of a file, comparable as key_at makes them."""
     types = [column.type for column in schema.fields_of(schema.trimmed_primary_keys)]
     bounds = zip(decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types), strict=True)
-    frame = order_frame(
-        [pa.array(both, type_to_arrow(type_)) for both, type_ in zip(bounds, types, strict=True)]
-    )
+    frame = order_frame([arrow_values(both, type_) for both, type_ in zip(bounds, types, strict=True)])
     return key_at(frame, 0), key_at(frame, 1)
 
 

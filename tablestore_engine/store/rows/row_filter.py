@@ -20,6 +20,7 @@ from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.safe_cast import safe_cast
+from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import type_to_text
@@ -207,7 +208,7 @@ def _bounds(schema: TableSchema, file: StoredFile, name: str) -> pa.Array | None
     low, high = decode_row(stats.min_values, types)[at], decode_row(stats.max_values, types)[at]
     if low is None or high is None:
         return None
-    return pa.array([low, high], type_to_arrow(listed[at].type))
+    return arrow_values([low, high], listed[at].type)
 
 
 # ---- by value ----------------------------------------------------------------------------------------------
