@@ -34,15 +34,22 @@ def test_a_strategy_for_the_whole_project(shop: Shop) -> None:
 
 
 def test_keys_of_others_are_named_once(shop: Shop) -> None:
-    """file_format and cluster_by mean something to Databricks and nothing here: one warning each for two models."""
+    """file_format, cluster_by and grants mean something elsewhere and nothing here: one warning each for two tables
+    and a view.
+    """
+    grants = "grants={'select': ['someone']}"
+    shop.write("models/v.sql", "{{ config(materialized='view', " + grants + ") }} select 1 as id")
     for name in ("m", "n"):
         shop.write(
             f"models/{name}.sql",
-            "{{ config(materialized='table', file_format='delta', cluster_by=['id'], my_team='x') }} select 1 as id",
+            "{{ config(materialized='table', file_format='delta', cluster_by=['id'], my_team='x', "
+            + grants
+            + ") }} select 1 as id",
         )
-    shop.dbt("run", "--select", "m", "n")
+    shop.dbt("run", "--select", "m", "n", "v")
     warned = [line for line in shop.lines if "is ignored" in line]
-    assert len(warned) == 2
+    assert len(warned) == 3
+    assert any("'grants'" in line for line in warned)
     assert any("'file_format'" in line for line in warned)
     assert any("'cluster_by'" in line for line in warned)
     shop.write(

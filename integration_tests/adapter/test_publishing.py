@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from integration_tests.adapter.conftest import Shop
@@ -28,6 +30,7 @@ def test_green_is_published_after_the_last_test(shop: Shop) -> None:
     assert shop.rows("select count(*) from demo.orders") == [(1,)]
     assert shop.rows("select orders from demo.daily") == [(1,)]
     assert "demo.orders published" in shop.log
+    assert re.search(r"publishing took \d+\.\d\d s, which dbt counts in the time of test \w+", shop.log)
     assert shop.response("orders")["staged"]
 
 

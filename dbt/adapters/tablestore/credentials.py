@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,19 @@ class TablestoreCredentials(Credentials):
     trusted_sql: bool = False
     # Where a session keeps what it needs while it runs; TABLESTORE_SCRATCH wins over it.
     scratch: str | None = None
-    # Set by the adapter: where a relative warehouse lies. Never read from a profile.
+    # Set by the adapter: where a relative warehouse lies; one of a profile is overwritten.
     project_root: str = "."
+
+    @classmethod
+    @as_dbt_errors()
+    def validate(cls, data: Any) -> None:  # noqa: ANN401 - dbt's signature
+        """Of a profile, where dbt takes any key, and of what was made of one: that has project_root too.
+
+        Raises FixRequest TS1803 for a key that nothing reads.
+        """
+        known = [one.name for one in fields(cls) if not one.name.startswith("_")]
+        _refuse_unknown(data, known, "", "remove it")
+        super().validate(data)
 
     @as_dbt_errors()
     def __post_init__(self) -> None:
@@ -74,15 +85,7 @@ class TablestoreCredentials(Credentials):
             )
         self.database = None
         self._take_brokers()
-        unknown = sorted(set(self.spark) - set(SPARK_KEYS))
-        if unknown:
-            near = difflib.get_close_matches(unknown[0], SPARK_KEYS, n=1, cutoff=0.0)
-            raise FixRequest(
-                "TS1803",
-                f"the profile has an unknown key spark.{unknown[0]}",
-                why=f"known are {', '.join(SPARK_KEYS)}",
-                fix=f"write spark.{near[0]}, or put a Spark setting under spark.conf",
-            )
+        _refuse_unknown(self.spark, SPARK_KEYS, "spark.", "put a Spark setting under spark.conf")
         for key, known in (("read_way", tuple(ReadWay)), ("connector", _CONNECTORS)):
             self._check_choice(key, known)
 
@@ -139,6 +142,19 @@ class TablestoreCredentials(Credentials):
     def _connection_keys(self) -> tuple[str, ...]:
         """What `dbt debug` prints, and `target` has: packages read `target.database`, which is None."""
         return ("warehouse", "database", "schema", "user")
+
+
+def _refuse_unknown(given: Iterable[str], known: Sequence[str], prefix: str, instead: str) -> None:
+    """Raises FixRequest TS1803 with the nearest key, if one is near."""
+    for key in sorted(str(one) for one in given):
+        if key not in known:
+            near = difflib.get_close_matches(key, known, n=1)
+            raise FixRequest(
+                "TS1803",
+                f"the profile has an unknown key {prefix}{key}",
+                why=f"known are {', '.join(known)}",
+                fix=f"write {prefix}{near[0]}, or {instead}" if near else instead,
+            )
 
 
 @as_dbt_errors()

@@ -30,7 +30,6 @@ from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.debug_checks import run_checks
 from dbt.adapters.tablestore.engines import get_engine, start_spark_ahead
-from dbt.adapters.tablestore.gate.verdicts import read_outcome
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import TerminalMessages
@@ -322,6 +321,11 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         return self.writer.tests.full_refresh_difference(self._macro_resolver, relation, test)
 
     @available.parse_none
+    def tablestore_tell_ignored(self, relation: TablestoreRelation, config: Mapping[str, Any]) -> None:
+        """One warning an invocation for each key without effect."""
+        self.writer.ignored.tell(relation.identifier or "", config)
+
+    @available.parse_none
     def tablestore_read_decimals_exactly(self) -> None:
         """Called before dbt loads a CSV."""
         read_decimals_exactly()
@@ -372,13 +376,9 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
         An error here is the test's: what is green and could not be published must not end as a success.
         """
-        outcome = read_outcome(config)
-        if outcome is not None:
-            with as_dbt_errors():
-                graph = config["graph"]
-                nodes = {**graph["nodes"], **(graph.get("functions") or {})}
-                for line in self.writer.tests.record(outcome, nodes):
-                    logger.info(line)
+        with as_dbt_errors():
+            for line in self.writer.tests.conclude(config):
+                logger.info(line)
 
     def cleanup_connections(self) -> None:
         """Called by dbt at the end of an invocation: say what stays unpublished, once."""

@@ -48,6 +48,7 @@ IGNORED: Mapping[str, str] = {
     "environment_dependencies": f"{_IN_PROCESS}; name what it needs in packages",
     "additional_libs": f"{_IN_PROCESS}; name what it needs in packages",
     "timeout": _IN_PROCESS,
+    "grants": "files have no grants; set access rights on the warehouse's storage",
 }
 _ABOUT_ROWS: Mapping[str, str] = {
     "matched_condition": "filter the rows in the model, or use incremental_predicates",

@@ -7,13 +7,28 @@ from pathlib import Path
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
-from dbt.adapters.tablestore.gate.verdicts import TestOutcome, keeps_failing_rows, project_tables, said
+from dbt.adapters.tablestore.gate.verdicts import (
+    TestOutcome,
+    keeps_failing_rows,
+    project_tables,
+    read_outcome,
+    said,
+)
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from tablestore_engine.api import Engine, TablestoreError
-from tablestore_engine.spi import FailingRows, OrderedLock, Outcome, Rank, ReadLog, Verdict, pick_failing_rows
+from tablestore_engine.spi import (
+    FailingRows,
+    OrderedLock,
+    Outcome,
+    Rank,
+    ReadLog,
+    Verdict,
+    pick_failing_rows,
+    short_name,
+)
 
 logger = TerminalMessages("Tablestore")
 
@@ -38,6 +53,22 @@ class DataTests:
         """What its statements read goes here."""
         with self._lock:
             return self._reads.setdefault(test, ReadLog())
+
+    def conclude(self, context: Any) -> tuple[str, ...]:  # noqa: ANN401 - dbt's context of a node, or a config
+        """After a node: the outcome of a data test is kept, and what is free is published. Lines for the log.
+
+        Raises RetryError TS1876.
+        """
+        outcome = read_outcome(context)
+        if outcome is None:
+            return ()
+        graph, gate = context["graph"], self._engine().gate
+        began = gate.now_ms()
+        lines = self.record(outcome, {**graph["nodes"], **(graph.get("functions") or {})})
+        if not lines:
+            return ()
+        took, test = (gate.now_ms() - began) / 1000, short_name(outcome.test)
+        return (*lines, f"publishing took {took:.2f} s, which dbt counts in the time of test {test}")
 
     def record(self, outcome: TestOutcome, nodes: Mapping[str, Any]) -> tuple[str, ...]:
         """Outcome of a data test; lines for the log. Raises RetryError TS1876."""

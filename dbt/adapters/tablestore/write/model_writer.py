@@ -80,7 +80,7 @@ class ModelWriter:
         self._coordinator = PublishCoordinator(engine)
         target = Path(getattr(config, "project_target_path", "target"))
         self._pending = PendingWrites(target, find_retried(target))
-        self._ignored = IgnoredKeys()
+        self.ignored = IgnoredKeys()
         self._reads: dict[str, ReadLog] = {}
         self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
@@ -101,7 +101,7 @@ class ModelWriter:
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
-        return read_model_settings(model, nodes, self._config, self._ignored)
+        return read_model_settings(model, nodes, self._config, self.ignored)
 
     def plan(
         self,

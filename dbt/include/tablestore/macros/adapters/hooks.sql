@@ -10,9 +10,9 @@
   {%- endfor -%}
 {%- endmacro -%}
 
-{#- Files have no grants: say so where a project asks for some. -#}
+{#- Files have no grants: say so once, however many nodes ask for some. -#}
 {%- macro tablestore__apply_grants(relation, grant_config, should_revoke=True) -%}
   {%- if grant_config -%}
-    {{ exceptions.warn("grants of " ~ relation.render() ~ " are ignored: set access rights on the warehouse's storage") }}
+    {%- do adapter.tablestore_tell_ignored(relation, {"grants": grant_config}) -%}
   {%- endif -%}
 {%- endmacro -%}
