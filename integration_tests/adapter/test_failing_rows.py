@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.spi import FailingRows
@@ -27,6 +28,17 @@ def test_failing_rows_are_kept_with_the_staged_snapshot(shop: Shop) -> None:
     assert "amount" in rows.columns
     amounts = {row[rows.columns.index("amount")] for row in rows.rows}
     assert all(str(one).startswith("-") for one in amounts)
+
+
+def test_failing_rows_of_not_null_have_the_key(shop: Shop) -> None:
+    """dbt's test selects the column alone, which is NULL: the rows that are kept have all columns."""
+    shop.orders(GOOD, "2,Anna,,placed,2026-01-02 11:00:00")
+    columns = [{"name": "amount", "data_tests": ["not_null"]}]
+    shop.write("models/schema.yml", yaml.safe_dump({"models": [{"name": "orders", "columns": columns}]}))
+    shop.dbt("build", "--select", "+orders", ok=False)
+    (rows,) = (rows for name, rows in failing(shop).items() if name.startswith("not_null"))
+    assert dict(zip(rows.columns, rows.rows[0], strict=True))["order_id"] == "2"
+    assert len(rows.rows) == 1
 
 
 @pytest.mark.parametrize("where", ["model", "meta"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import ExitStack
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -174,21 +175,18 @@ def test_a_copy_starts_with_the_table(broker: BrokerInfo, tmp_path: Path, consis
     log.write(crash="commit.done:1")
     log.write(crash="commit.manifests:1")
     started = PythonConsumer(tmp_path / "started", log)
-    (started.folder / "orders_start.py").write_text(program("orders_start.py"))
-    command = [
-        sys.executable,
-        "orders_start.py",
-        log.url,
-        log.topic,
-        started.copy_name,
-        str(log.folder),
-        NAME,
-    ]
-    subprocess.run(command, cwd=started.folder, check=True, timeout=120)
+    _start(started, log, NAME)
     assert started.rows() == log.published_rows() != log.rows()
     with started:
         log.write()
         started.await_rows(log.rows())
+
+
+def _start(started: PythonConsumer, log: OrderLog, table: str) -> None:
+    """The page's program makes the copy."""
+    (started.folder / "orders_start.py").write_text(program("orders_start.py"))
+    words = ["orders_start.py", log.url, log.topic, started.copy_name, str(log.folder), table]
+    subprocess.run([sys.executable, *words], cwd=started.folder, check=True, timeout=120)
 
 
 def _delete_messages(log: OrderLog) -> None:
@@ -214,3 +212,30 @@ def test_numbers_keep_their_digits(broker: BrokerInfo, tmp_path: Path, kind: Kin
     with kind(tmp_path / "consumer", log) as consumer:
         consumer.await_rows({1: ('a "b"', float(amount))})
         assert consumer.raw_rows() == [row]
+
+
+def test_a_start_with_the_table_writes_the_texts_of_messages(broker: BrokerInfo, tmp_path: Path) -> None:
+    """Keys and rows of all kinds of values are those of a copy that read the topic: no key is there twice."""
+    log = OrderLog(tmp_path / "warehouse", broker.url, "transactional")
+    log.topic = f"{log.topic}-kinds"
+    at = datetime(2024, 3, 10, 7, 30, 0, 500_000)  # noqa: DTZ001 - a time without zone
+    row = {
+        "order_id": 1, "price": Decimal("12345678901234567890.1234567890"), "at": at, "seen": at.replace(tzinfo=UTC),
+        "day": at.date(), "ratio": 1e22, "odd": float("nan"), "raw": b"\x00\xff", "note": None, "tags": ["a", None],
+        "map": [("k", 1)], "deep": {"x": Decimal("0.10")}, "customer": 'a "b" \u00e9', "amount": 1.5,
+    }  # fmt: skip
+    types = {"note": pa.string(), "map": pa.map_(pa.string(), pa.int64()), "price": pa.decimal128(38, 10)}
+    schema = pa.schema(
+        [(name, types[name] if name in types else pa.array([one]).type) for name, one in row.items()]
+    )
+    options = {"log.system": "kafka", "kafka.topic": log.topic}
+    key = ("order_id", "at", "price", "ratio")
+    spec = WriteSpec(table=TableSpec(primary_key=key, options=options))
+    log.engine.write("demo.kinds", pa.Table.from_pylist([row], schema), spec)
+    read, started = PythonConsumer(tmp_path / "read", log), PythonConsumer(tmp_path / "started", log)
+    with read:
+        read.await_rows({1: ('a "b" \u00e9', 1.5)})
+    _start(started, log, "demo.kinds")
+    texts = 'select key, "row" from copy'
+    assert started.query(texts) == read.query(texts)
+    assert len(started.query(texts)) == 1

@@ -53,3 +53,15 @@ def test_lag_of_a_topic(watch: Open, shop: Served) -> None:
     page.get_by_text("lags by 2 snapshots").wait_for()
     cells = page.get_by_role("region", name="State of the topic").locator("td").all_inner_texts()
     assert cells == ["34", "36", "50", "62 minutes", "no"]
+
+
+def test_topic_that_is_up_to_date_shows_no_null(watch: Open, shop: Served) -> None:
+    """What a part of the page leaves out is not written as a word."""
+    page = watch().page
+    page.route("**/api/table?*", with_topic)
+    current = {**LAGGING, "published": 36, "lag": {"snapshots": 0, "rows": 0, "seconds": 0.0, "since": None}}
+    page.route("**/api/topic?*", lambda route: route.fulfill(json={"value": current}))
+    page.goto(shop.of("demo.orders"))
+    page.get_by_text("up to date").wait_for()
+    card = page.locator("section.card", has=page.get_by_role("heading", name="Topic")).inner_text()
+    assert not {"null", "undefined", "false"} & set(card.split())

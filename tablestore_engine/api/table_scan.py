@@ -18,6 +18,7 @@ from tablestore_engine.api.optional_packages import load_package
 from tablestore_engine.api.scan_request import ScanRequest, parse_scan, refuse_spark
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.log.json_values import json_texts, object_texts
 from tablestore_engine.spark.frame_kinds import to_pandas
 from tablestore_engine.store.read.filtered_read import Condition, TripleCondition
 from tablestore_engine.store.read.scan import ScanPlan
@@ -125,6 +126,18 @@ class Scan:
         [1, 2, 3]
         """
         return pl.DataFrame(self.to_arrow())
+
+    def to_json(self) -> list[str]:
+        """Each row as a JSON object, with the texts that the messages of a topic have for its values.
+
+        Decimals have all their digits. Raises FixData TS1716 for a year that these texts do not have.
+
+        >>> orders.scan(filter="id = 2").to_json()
+        ['{"id":2,"region":"us","amount":20.0}']
+        """
+        rows = self.to_arrow()
+        texts = tuple((name, json_texts(rows[name])) for name in rows.column_names)
+        return object_texts(texts, rows.num_rows).to_list()
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - duckdb is an extra
         """The rows as a DuckDB relation of a connection, or of DuckDB's default one. They are read once, into memory.

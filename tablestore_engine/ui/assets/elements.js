@@ -10,7 +10,12 @@ function make(space, tag, attributes, children) {
     if (typeof value === "function") element.addEventListener(key, value);
     else element.setAttribute(key, value === true ? "" : String(value));
   }
-  element.append(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false));
+  return put(element, children);
+}
+
+/** Instead of what it had. A child that is null, undefined or false is none; replaceChildren would write its name. */
+function put(element, ...children) {
+  element.replaceChildren(...children.flat(Infinity).filter((one) => one !== null && one !== undefined && one !== false));
   return element;
 }
 

@@ -66,13 +66,13 @@ let listing = null, summaries = new Map(), wanted = "", watcher = null, waiting 
 function drawSide() {
   const find = el("input", { type: "search", id: "filter", autocomplete: "off", spellcheck: "false", placeholder: "part of a name" });
   const list = el("ul", null), counted = el("p", { class: "counted", id: "counted" }), more = el("button", { type: "button", class: "more" });
-  side.replaceChildren(el("div", { class: "find" }, el("label", { for: "filter" }, "Tables"), find, counted), list, more);
+  put(side, el("div", { class: "find" }, el("label", { for: "filter" }, "Tables"), find, counted), list, more);
   let most = ENTRIES_AT_ONCE;
   const draw = () => {
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const found = listing.relations.filter(([, name]) => words.every((word) => name.toLowerCase().includes(word)));
     watcher.disconnect();
-    list.replaceChildren(...found.slice(0, most).map(([kind, name]) => entry(kind, name)));
+    put(list, ...found.slice(0, most).map(([kind, name]) => entry(kind, name)));
     counted.textContent = words.length ? `${count(found.length)} of ${count(listing.relations.length)}` : plural(listing.relations.length, "name");
     more.hidden = found.length <= most;
     more.textContent = `Show ${count(Math.min(ENTRIES_AT_ONCE, found.length - most))} more`;
@@ -105,12 +105,12 @@ function entry(kind, name) {
 
 function fill(link, part) {
   const line = link.querySelector(".line");
-  if (part.trouble) { line.replaceChildren(mark("bad", "⚠", `${part.trouble.code} cannot be read`.trim())); return; }
+  if (part.trouble) { put(line, mark("bad", "⚠", `${part.trouble.code} cannot be read`.trim())); return; }
   const one = part.value, texts = [];
   if (one.red) texts.push(mark("bad", "✕", "held back"), " · "); else if (one.staged) texts.push(mark("wait", "…", "staged"), " · ");
   texts.push(one.snapshot === null ? "no snapshot" : plural(one.rows, "row"));
   if (one.committed_at) texts.push(" · ", moment(one.committed_at, listing.now_ms, "only"));
-  line.replaceChildren(...texts);
+  put(line, ...texts);
 }
 
 let isAsking = false;
@@ -137,11 +137,11 @@ function drawOverview() {
   const tables = listing.relations.filter(([kind]) => kind === "table").length, views = listing.relations.length - tables;
   const streams = el("div", { class: "stack" });
   const read = () => {
-    streams.replaceChildren(el("p", { class: "soft" }, "Reading the positions of all tables…"));
-    ask("streams", {}).then((part) => streams.replaceChildren(...shown(part, (list) => (list.length ? streamTable("Tables that follow others", list, true) : el("p", { class: "soft" }, "No table follows a source.")))));
+    put(streams, el("p", { class: "soft" }, "Reading the positions of all tables…"));
+    ask("streams", {}).then((part) => put(streams, ...shown(part, (list) => (list.length ? streamTable("Tables that follow others", list, true) : el("p", { class: "soft" }, "No table follows a source.")))));
   };
   if (tables <= 100) read(); else streams.append(el("button", { type: "button", click: read }, `Read the lag of ${count(tables)} tables`));
-  main.replaceChildren(
+  put(main, 
     el("div", { class: "headline" }, el("h1", null, "Warehouse"), el("p", { class: "soft" }, isolated(listing.warehouse)),
       el("dl", { class: "facts" }, el("div", null, el("dt", null, "Tables"), el("dd", null, count(tables))), el("div", null, el("dt", null, "Views"), el("dd", null, count(views))))),
     ...listing.troubles.map((one) => el("div", { class: "stack" }, el("p", null, "Database ", isolated(one.database), " is not listed."), troubleBox(one.trouble))),
@@ -162,11 +162,11 @@ async function follow() {
   setTitle(name);
   for (const link of side.querySelectorAll("a.entry")) { if (link.dataset.name === name) link.setAttribute("aria-current", "page"); else link.removeAttribute("aria-current"); }
   if (!name) { drawOverview(); return; }
-  main.replaceChildren(el("div", { class: "headline" }, drawTitle(name), el("p", { class: "soft" }, "Reading…")));
+  put(main, el("div", { class: "headline" }, drawTitle(name), el("p", { class: "soft" }, "Reading…")));
   const part = await (ahead && ahead.name === name ? ahead.part : ask("table", { name }));
   ahead = null;
   if (wanted !== name) return;
-  main.replaceChildren(...(part.trouble ? [el("div", { class: "headline" }, drawTitle(name)), troubleBox(part.trouble)] : drawTable(part.value, serverSource).flat(Infinity)));
+  put(main, ...(part.trouble ? [el("div", { class: "headline" }, drawTitle(name)), troubleBox(part.trouble)] : drawTable(part.value, serverSource).flat(Infinity)));
   statusLine.textContent = `${name} is shown`;
   if (!isFirst) { main.focus({ preventScroll: true }); window.scrollTo(0, 0); }
 }
@@ -178,15 +178,15 @@ async function start() {
     side.remove();
     place.append("Report of ", isolated(data.table.name), ", ", moment(new Date(data.now_ms).toISOString(), data.now_ms), " · ", isolated(data.warehouse));
     setTitle(data.table.name);
-    main.replaceChildren(...drawTable(data.table, reportSource(data)).flat(Infinity));
+    put(main, ...drawTable(data.table, reportSource(data)).flat(Infinity));
   } else {
     const name = nameOfAddress();
     if (name) ahead = { name, part: ask("table", { name }) };
     listing = await ask("tables", {});
-    if (listing.trouble) { main.replaceChildren(troubleBox(listing.trouble)); return; }
+    if (listing.trouble) { put(main, troubleBox(listing.trouble)); return; }
     place.append(isolated(listing.warehouse));
     const brand = document.getElementById("brand");
-    brand.replaceChildren(el("a", { href: "#" }, "tablestore"));
+    put(brand, el("a", { href: "#" }, "tablestore"));
     drawSide();
     window.addEventListener("hashchange", follow);
     await follow();

@@ -10,7 +10,7 @@ function kindWord(kind) { return KIND_WORDS[kind] || String(kind).toLowerCase();
 function rowScale(entries) {
   const ups = entries.map((one) => one.inserted + one.updated), downs = entries.map((one) => one.deleted);
   const changed = [...ups, ...downs].filter((rows) => rows > 0).sort((a, b) => a - b);
-  const isLog = changed.length > 2 && changed[changed.length - 1] > 60 * changed[Math.floor(changed.length / 2)];
+  const isLog = changed.length > 1 && changed[changed.length - 1] > 12 * changed[Math.floor((changed.length - 1) / 2)];
   const bend = isLog ? (rows) => Math.log10(1 + rows) : (rows) => rows;
   const up = bend(Math.max(0, ...ups)), down = bend(Math.max(0, ...downs));
   const unit = up + down > 0 ? (UP_DOWN - 12) / (up + down) : 0;

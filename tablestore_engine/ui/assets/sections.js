@@ -67,10 +67,10 @@ function drawSnapshots(found, source) {
   const show = () => {
     inputs.forEach((one, at) => { one.value = ends[at] || ""; });
     if (picture) picture.choose(ends);
-    if (ends.length < 2) { result.replaceChildren(el("p", { class: "soft" }, ends.length ? "Select the second snapshot." : "Select two snapshots to see what changed between them.")); return; }
+    if (ends.length < 2) { put(result, el("p", { class: "soft" }, ends.length ? "Select the second snapshot." : "Select two snapshots to see what changed between them.")); return; }
     const asked = ends.join("…");
-    result.replaceChildren(el("p", { class: "soft" }, "Reading the difference…"));
-    source.difference(found.name, ends[0], ends[1]).then((part) => { if (asked === ends.join("…")) result.replaceChildren(...shown(part, drawDifference)); });
+    put(result, el("p", { class: "soft" }, "Reading the difference…"));
+    source.difference(found.name, ends[0], ends[1]).then((part) => { if (asked === ends.join("…")) put(result, ...shown(part, drawDifference)); });
   };
   const pick = (end) => { ends = end === null ? [] : ends.length >= 2 ? [end] : ends.includes(end) ? ends.filter((one) => one !== end) : [...ends, end]; show(); };
   const draw = (next) => {
@@ -80,12 +80,12 @@ function drawSnapshots(found, source) {
     picture = timeline(page.snapshots, staged, value(found.horizon, null), page.tags, pick, (text) => { readout.textContent = text; });
     newer.disabled = newest.disabled = !page.has_newer;
     older.disabled = !page.has_older || !source.snapshots;
-    box.replaceChildren(...drawPage(page, picture, readout, found, source, ask));
+    put(box, ...drawPage(page, picture, readout, found, source, ask));
     picture.scrollLeft = picture.scrollWidth;
     requestAnimationFrame(() => { picture.scrollLeft = picture.scrollWidth; });
     show();
   };
-  const ask = (before) => source.snapshots && source.snapshots(found.name, before).then((part) => (part.trouble ? box.replaceChildren(troubleBox(part.trouble)) : draw({ ...part.value, has_newer: part.value.snapshots.length > 0 && part.value.snapshots[part.value.snapshots.length - 1].id < part.value.newest })));
+  const ask = (before) => source.snapshots && source.snapshots(found.name, before).then((part) => (part.trouble ? put(box, troubleBox(part.trouble)) : draw({ ...part.value, has_newer: part.value.snapshots.length > 0 && part.value.snapshots[part.value.snapshots.length - 1].id < part.value.newest })));
   older.addEventListener("click", () => ask(page.snapshots[0].id));
   newer.addEventListener("click", () => ask(page.snapshots[page.snapshots.length - 1].id + page.snapshots.length + 1));
   newest.addEventListener("click", () => ask(null));
@@ -177,7 +177,7 @@ function drawTopic(found, source) {
   const facts = value(found.facts, null);
   if (!facts || !facts.topic) return [];
   const box = el("div", { class: "stack" }, el("p", { class: "soft" }, "Asking the brokers…"));
-  source.topic(found).then((part) => box.replaceChildren(...shown(part, (topic) => drawTopicState(topic))));
+  source.topic(found).then((part) => put(box, ...shown(part, (topic) => drawTopicState(topic))));
   return card("Topic", null, el("p", null, isolated(facts.topic)), box);
 }
 
@@ -199,7 +199,7 @@ function drawStreams(found, source, now) {
   part.hidden = !readers.length;
   source.streams(found).then((streams) => {
     const drawn = shown(streams, (list) => (list.length ? streamTable("Sources that this table follows", list) : []));
-    box.replaceChildren(...drawn);
+    put(box, ...drawn);
     if (drawn.length) part.hidden = false;
   });
   return part;

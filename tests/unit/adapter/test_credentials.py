@@ -42,7 +42,7 @@ def test_three_keys_suffice() -> None:
         ({"spark": {"mastr": "local"}}, "TS1803 .*(?s:.)*write spark.master"),
         ({"broker": "a:1"}, "TS1803 .* key broker\n(?s:.)*write brokers"),
         ({"Brokers": "a:1"}, "write brokers"),
-        ({"shema": "x"}, "write schema"),
+        ({"schemas": "x"}, "write schema"),
         ({"host": "x"}, "TS1803"),
         ({"spark": {"read_way": "fast"}}, "TS1803"),
         ({"spark": {"connector": "download"}}, "TS1803"),

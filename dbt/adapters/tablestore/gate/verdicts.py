@@ -51,8 +51,19 @@ def read_outcome(context: Mapping[str, Any]) -> TestOutcome | None:
         verdict,
         lambda: _statement(context, model, config),
         judge,
-        lambda: str(context["get_limit_subquery_sql"](model["compiled_code"], ROWS_MAX)),
+        lambda: str(context["get_limit_subquery_sql"](_of_whole_rows(model), ROWS_MAX)),
     )
+
+
+def _of_whole_rows(model: Mapping[str, Any]) -> str:
+    """The query of a data test. dbt's not_null selects its column alone, which is NULL in all rows that fail: for a
+    reader it selects all columns, as with store_failures.
+    """
+    of_test, code = model.get("test_metadata") or {}, str(model["compiled_code"])
+    column = f"select {(of_test.get('kwargs') or {}).get('column_name')}\n"
+    is_not_null = (of_test.get("name"), of_test.get("namespace")) == ("not_null", None)
+    head, found, rest = code.partition(column)
+    return f"select *\n{rest}" if is_not_null and found and not head.strip() else code
 
 
 def _statement(context: Mapping[str, Any], model: Mapping[str, Any], config: Mapping[str, Any]) -> str:
