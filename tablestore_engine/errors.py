@@ -173,6 +173,10 @@ class StorageError(TablestoreError, OSError):
     __str__ = TablestoreError.__str__
 
 
+class ForeignKeyListed(StorageError):
+    """TS1292: a folder of an object store has an object whose key is no path, so that it cannot be listed as usual."""
+
+
 class OutcomeUnknown(TablestoreError):
     """An answer was lost: the step may have happened. Read back; delete nothing meanwhile (P4).
 

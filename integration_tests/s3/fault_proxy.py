@@ -20,7 +20,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -45,6 +45,7 @@ class Kind(Enum):
     REFUSED = "the answer is `refusal` of the fault; nothing reaches the server"
     LATE = "the server does it; its answer is held back until `wait` returns"
     ALSO_WON = "the server refuses a put by its condition; the answer says that it was done"
+    ALSO_LISTED = "`insert` of the fault stands in the server's answer to a listing too"
     TRUNCATE = "half of the body is sent, then the connection is closed"
 
 
@@ -59,11 +60,15 @@ _BEFORE = {Kind.DROP_BEFORE, Kind.SLOW_DOWN, Kind.CONFLICT, Kind.FORBIDDEN, Kind
 
 @dataclass(frozen=True)
 class Fault:
-    """`wait` is called by LATE alone: a sleep, or the wait for an event of the test. `refusal`: status, error code."""
+    """`wait` is called by LATE alone: a sleep, or the wait for an event of the test. `refusal`: status, error code.
+
+    `insert`: XML of ALSO_LISTED.
+    """
 
     kind: Kind
     wait: Callable[[], object] = lambda: None
     refusal: tuple[int, str] = (0, "")
+    insert: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -360,6 +365,9 @@ class _Handler(BaseHTTPRequestHandler):
             return None
         if fault is not None and fault.kind is Kind.ALSO_WON and answer is not None and answer.status == 412:
             return _Answer(200, "OK", (("ETag", '"0"'),), b"")
+        if fault is not None and fault.kind is Kind.ALSO_LISTED and answer is not None:
+            end = b"</ListBucketResult>"
+            return replace(answer, body=answer.body.replace(end, fault.insert + end))
         if fault is None or fault.kind not in {*_ANSWERS, Kind.REFUSED}:
             return answer
         status, code = _ANSWERS.get(fault.kind, fault.refusal)

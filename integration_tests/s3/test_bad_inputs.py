@@ -6,9 +6,11 @@ come from the fault proxy.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 
 import obstore
 import pyarrow as pa
@@ -20,7 +22,13 @@ from integration_tests.s3.warehouses import address, open_files
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.s3_server import S3ServerInfo
-from tablestore_engine.errors import OutcomeUnknown, StorageError, StoreAnswerUnknown, TablestoreError
+from tablestore_engine.errors import (
+    FixData,
+    OutcomeUnknown,
+    StorageError,
+    StoreAnswerUnknown,
+    TablestoreError,
+)
 
 NAME = "demo.t"
 GRACE = {"tablestore.expire-grace": "0 s"}  # of expiry: tests do not wait
@@ -140,6 +148,27 @@ def test_refusal_after_the_claim_deletes_nothing(
     assert ids(direct) == [1, 2]
 
 
+def test_drop_without_delete_permission_changes_nothing(
+    direct: Engine, through: Callable[[], Engine], proxy: FaultProxy
+) -> None:
+    """403 to every DELETE and bulk delete: TS1291, the rows stay readable and writable, and with permission they go."""
+    direct.write(NAME, rows(1, 2), KEYED)
+    proxy.plan = lambda asked: Fault(Kind.FORBIDDEN) if asked.method in {"DELETE", "POST"} else None
+    with through() as engine:
+        with pytest.raises(
+            StorageError, match=r"TS1291[\s\S]*nothing was changed[\s\S]*AccessDenied[\s\S]*grant"
+        ):
+            engine.drop_table(NAME)
+        assert not [one for one in proxy.requests if one.method == "PUT"]
+        engine.write(NAME, rows(3), KEYED)
+    assert ids(direct) == [1, 2, 3]
+    proxy.plan = lambda _: None
+    with through() as engine:
+        engine.drop_table(NAME)
+    files = open_files(direct.warehouse)
+    assert files.list(f"{files.root}/demo.db") == []
+
+
 def test_refusal_after_a_lost_put_leaves_the_outcome_open(
     bucket: str, prefix: str, direct: Engine, proxy: FaultProxy
 ) -> None:
@@ -251,6 +280,25 @@ def test_endpoint_without_tls_is_refused_at_once(
     said = capsys.readouterr()
     assert "TS1264" in said.err
     assert "write `endpoint` with http://" in said.err
+
+
+def test_huge_metadata_file_is_refused_by_its_size(
+    bucket: str, direct: Engine, s3_server: S3ServerInfo, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """20 GB of a schema file: TS1293 comes with the first answer, and `show` lists the other table."""
+    for name in (NAME, "demo.other"):
+        direct.write(name, rows(1), KEYED)
+    key = direct.warehouse.partition("?")[0].removeprefix("s3://")
+    os.truncate(Path(s3_server.data_dir) / "objects" / key / "demo.db/t/schema/schema-0", 20 << 30)
+    with (
+        Engine(direct.warehouse) as engine,
+        pytest.raises(FixData, match=r"TS1293[\s\S]*schema-0[\s\S]*limit"),
+    ):
+        engine.table(NAME).scan().to_arrow()
+    assert main(["show", "--warehouse", direct.warehouse]) == 1
+    said = capsys.readouterr()
+    assert "demo.other" in said.out
+    assert "TS1293" in said.err
 
 
 def test_server_that_does_not_answer_has_a_code(bucket: str, prefix: str) -> None:

@@ -17,11 +17,17 @@ from dataclasses import dataclass, replace
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.functions import FunctionStore
 from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system
-from tablestore_engine.catalog.near_names import missing_table
+from tablestore_engine.catalog.near_names import missing_database, missing_table
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, StoreAnswerUnknown, TablestoreError
+from tablestore_engine.errors import (
+    FixRequest,
+    NotFound,
+    RetryError,
+    StoreAnswerUnknown,
+    TablestoreError,
+)
 from tablestore_engine.fileio.base import FileIO, FolderStore, folders_of
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import (
@@ -34,7 +40,12 @@ from tablestore_engine.format.layout import (
 )
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity, identity_of
+from tablestore_engine.store.metadata.identity import (
+    UUID_OPTION,
+    find_identity,
+    has_first_schema,
+    identity_of,
+)
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
@@ -62,8 +73,6 @@ class FilesystemCatalog:
     def check_writable(self) -> None:
         """Raises FixRequest TS1416, Unsupported TS1203."""
         check_store(self.fileio, self.warehouse, self.runtime)
-
-    # databases -----------------------------------------------------------------------------------
 
     def list_databases(self) -> tuple[str, ...]:
         """Names, sorted."""
@@ -115,7 +124,7 @@ class FilesystemCatalog:
                 self.table_swap(Identifier(database, name)).settle()
         found = self.fileio.list(folder)
         if self.fileio.folders is None:
-            return tuple(s.name for s in found if s.is_dir and find_identity(self.fileio, s.path) is not None)
+            return tuple(s.name for s in found if s.is_dir and has_first_schema(self.fileio, s.path))
         return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
@@ -143,9 +152,9 @@ class FilesystemCatalog:
 
     def is_table(self, identifier: Identifier) -> bool:
         """Whether the name's folder holds a table now."""
-        if self.fileio.folders is None:
-            return find_identity(self.fileio, self.location(identifier)) is not None
-        return bool(self.schemas(identifier).list_ids())
+        if self.fileio.folders is not None:
+            return bool(self.schemas(identifier).list_ids())
+        return has_first_schema(self.fileio, self.location(identifier))
 
     def location(self, identifier: Identifier) -> str:
         """Folder of a table, whether it exists or not."""
@@ -204,14 +213,14 @@ class FilesystemCatalog:
         self._flat.make_free(self.location(identifier), self.table_swap(identifier).complete)
 
     def drop_table(self, identifier: Identifier) -> TableSchema | None:
-        """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407.
+        """Remove a table with its history; its schema, None when it is damaged. Raises NotFound TS1407, as FlatTables.
 
         A replacement that is about to take its place holds what it replaces: it goes on, and nothing is dropped.
         """
         place, folders = self.location(identifier), self.fileio.folders
         if folders is None:
             named = replace(identifier, is_replacement=False)
-            if any(self._flat.is_held(self.location(one)) for one in (identifier, named)):
+            if any(self._flat.is_held(self.location(one)) for one in {identifier, named}):
                 self.end_hold(identifier)
                 if identifier.is_replacement:
                     self.end_hold(named)
@@ -236,6 +245,11 @@ class FilesystemCatalog:
         if not identifier.is_replacement and self.is_table(identifier.replacement):
             self.drop_table(identifier.replacement)
         return schema
+
+    def check_deletable(self, identifier: Identifier) -> None:
+        """Raises StorageError TS1291 where an object store refuses to delete; on a disk the DROP itself is one step."""
+        if self.fileio.folders is None:
+            self._flat.check_deletable(self.location(identifier))
 
     def drop_remains(self, place: str) -> None:
         """Files in a place without a table, on a store without folders. Raises RetryError TS1367, TS1368."""
@@ -346,8 +360,6 @@ class FilesystemCatalog:
         self.put_view(new, view)
         self.views.drop(old)
 
-    # ---------------------------------------------------------------------------------------------
-
     def _delete_table(self, place: str) -> None:
         """What was moved aside, or the table itself under a hold of its name."""
         if self.fileio.folders is None:
@@ -372,12 +384,7 @@ class FilesystemCatalog:
     def check_database(self, database: str) -> None:
         """Raises NotFound TS1405."""
         if not self.has_database(database):
-            raise NotFound(
-                "TS1405",
-                f"database {database} does not exist",
-                why=f"there is no folder {database}.db in {self.warehouse}",
-                fix=f"CREATE SCHEMA {database}",
-            )
+            raise missing_database(self.warehouse, database)
 
     def _check_table(self, identifier: Identifier) -> None:
         if not self.has_table(identifier):

@@ -56,6 +56,7 @@ class FlatSwap:
                 why="its schema-0 is missing, which holds the name meanwhile",
                 fix="DROP the old table and build the model again",
             )
+        self._flat.check_deletable(self.place)
         for _ in self._copied():
             pass
         held = self._flat.hold(self.place, seen, RESTORE, next=self.beside)

@@ -7,6 +7,8 @@ INVARIANT  a name is held by one process (store.metadata.name_hold); CREATE clai
            name that is held.
 INVARIANT  data, manifest and index files have names that never come again: one that was listed under the
            hold is deleted whoever has the name by then.
+INVARIANT  a store that refuses deletes is noticed before the hold, when nothing has changed (check_deletable). One that
+           refuses later leaves the hold, as a process that dies does: TS1396 says so.
 CRASH      before the hold: copies that nothing names, in no table or in the old one. Behind it: `make_free`.
 PAIMON     other engines see a table that is being dropped until its schema goes; what they write meanwhile is lost.
 """
@@ -17,7 +19,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import NotFound, RetryError, StorageError
 from tablestore_engine.fileio.base import FileIO, SeenFile, conditional_of
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
@@ -40,6 +42,7 @@ from tablestore_engine.store.table_context import TableContext
 DROP, RESTORE, SWAP = "drop", "restore", "swap"  # how a hold ends whose process died
 SHARED = ("schema", "snapshot", "changelog", "tag", "consumer", "branch", "expire")
 _DELETES = 1000
+_PROBE = ".tablestore-delete-check"  # a name that no file has
 _FOLDERS = 500  # that are listed between two looks at the hold: about a second
 
 Complete = Callable[[NameHold], None]
@@ -72,8 +75,23 @@ class FlatTables:
             raise name_is_held(_first(place))
         return found
 
+    def check_deletable(self, place: str) -> None:
+        """Raises StorageError TS1291 where this identity may not delete: one request, which deletes nothing."""
+        try:
+            self.fileio.delete(f"{TableLayout(place).schema_dir}/{_PROBE}")
+        except StorageError as refused:
+            raise StorageError(
+                "TS1291",
+                f"the table at {place} cannot be dropped or replaced; nothing was changed",
+                why=f"the store refuses to delete below it: {refused.why}",
+                fix=refused.fix,
+            ) from refused
+
     def drop(self, place: str) -> None:
-        """All files of a table, or of what is left of one. Raises RetryError TS1367, TS1368."""
+        """All files of a table, or of what is left of one. Raises StorageError TS1291, RetryError TS1367, TS1368,
+        TS1396.
+        """
+        self.check_deletable(place)
         seen = self.look(place)
         if seen is not None and is_held(seen.data):
             self.check_stale(place)
@@ -88,6 +106,7 @@ class FlatTables:
             return
         if seen is not None:
             self.check_stale(place)
+        self.check_deletable(place)
         held = self.hold(place, seen, DROP)
         self.clear(place, held)
         held.end(None)
@@ -110,6 +129,7 @@ class FlatTables:
         seen = self.look(place)
         if seen is None or digest_of(seen.data) != identity or self._has_content(place):
             return None
+        self.check_deletable(place)
         schema, held = decode_schema(seen.data, place), self.hold(place, seen, RESTORE)
         if self._has_content(place):
             held.end(seen.data)
@@ -126,8 +146,9 @@ class FlatTables:
     def clone(self, source: TableContext, place: str, prepare: Prepare) -> None:
         """The newest snapshot of a table here, instead of what is here; `prepare` is called before it can be seen.
 
-        Raises RetryError TS1367, TS1368.
+        Raises StorageError TS1291, RetryError TS1367, TS1368, TS1396.
         """
+        self.check_deletable(place)
         layout, seen = TableLayout(place), self.look(place)
         plan = plan_clone(source, layout)
         copy_files(self.fileio, plan)
@@ -148,6 +169,7 @@ class FlatTables:
         if said is None:
             return None
         self.check_stale(place)
+        self.check_deletable(place)
         held = self.hold(place, seen, str(said.get("then", DROP)))
         then = held.says["then"]
         if then == SWAP:
@@ -167,14 +189,20 @@ class FlatTables:
             raise name_is_held(_first(place))
 
     def clear(self, place: str, held: NameHold, keep: Collection[str] = ()) -> None:
-        """All files but the held one and those of these paths; twice, for what late writers of the table left."""
-        for _ in range(2):
-            for files in self._files(place):
-                held.keep()
-                going = [path for path in files if path != held.path and path not in keep]
-                for start in range(0, len(going), _DELETES):
+        """All files but the held one and those of these paths; twice, for what late writers of the table left.
+
+        Raises RetryError TS1396 when the store refuses meanwhile: the hold stays.
+        """
+        try:
+            for _ in range(2):
+                for files in self._files(place):
                     held.keep()
-                    self.fileio.delete_many(going[start : start + _DELETES])
+                    going = [path for path in files if path != held.path and path not in keep]
+                    for start in range(0, len(going), _DELETES):
+                        held.keep()
+                        self.fileio.delete_many(going[start : start + _DELETES])
+        except StorageError as refused:
+            raise half_deleted(place, refused) from refused
 
     def _files(self, place: str) -> Iterator[list[str]]:
         """Those under shared names first, folder by folder, while the hold is young; then of many folders at once."""
@@ -198,6 +226,16 @@ class FlatTables:
         for one in entries:
             if one.is_dir:
                 yield from self._files_in_order(one.path)
+
+
+def half_deleted(place: str, refused: StorageError) -> RetryError:
+    """TS1396: nobody reads the table any more, and not all of its files are gone."""
+    return RetryError(
+        "TS1396",
+        f"the table at {place} is partly deleted, and its name means no table any more",
+        why=f"the store refused in the middle: {refused.what}: {refused.why}",
+        fix=f"{refused.fix}; {LEASE_MS // 1000} seconds later run the same command again: it deletes the rest",
+    )
 
 
 def _first(place: str) -> str:

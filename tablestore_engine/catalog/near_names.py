@@ -100,6 +100,16 @@ def full_name_hint(catalog: KnownNames, text: str) -> str:
     return f"; did you mean {' or '.join(map(str, found))}?" if found else ""
 
 
+def missing_database(warehouse: str, database: str) -> NotFound:
+    """TS1405."""
+    return NotFound(
+        "TS1405",
+        f"database {database} does not exist",
+        why=f"there is no folder {database}.db in {warehouse}",
+        fix=f"CREATE SCHEMA {database}",
+    )
+
+
 def missing_table(catalog: KnownNames, missing: Identifier) -> NotFound:
     """TS1407: of a table that is changed, with the tables beside it."""
     known = ", ".join(catalog.list_tables(missing.database)[:_SHOWN]) or "none"

@@ -19,13 +19,13 @@ import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local_folder import make_folder, make_folders
+from tablestore_engine.fileio.size_limits import read_limited
 from tablestore_engine.fileio.storage_errors import (
     explained,
     is_link,
@@ -114,10 +114,10 @@ class LocalFileIO:
     # reading -------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        """All bytes. Raises NotFound TS1201."""
+        """All bytes. Raises NotFound TS1201, FixData TS1293."""
         try:
             with explained(path):
-                return Path(self._file(path)).read_bytes()
+                return read_limited(path, self._file(path))
         except FileNotFoundError as error:
             raise missing_file(path) from error
 

@@ -18,7 +18,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, cast
 
 import pyarrow as pa
 
@@ -211,6 +211,11 @@ class CachedFileIO:
 def uncached(fileio: FileIO) -> FileIO:
     """The store itself: for who wants to know what it has now."""
     return fileio.inner if isinstance(fileio, CachedFileIO) else fileio
+
+
+def read_once(direct: FileIO) -> FileIO:
+    """A store that `uncached` gave, with an empty memory: one operation fetches each file from the store once."""
+    return CachedFileIO(cast(RangedFileIO, direct))
 
 
 class _Tee(io.RawIOBase):

@@ -20,6 +20,7 @@ import obstore
 from obstore.store import AzureStore, GCSStore, S3Store
 
 from tablestore_engine.errors import FixRequest, StorageError
+from tablestore_engine.fileio.foreign_keys import ListAnyKeys, s3_listing
 from tablestore_engine.fileio.object_errors import read_answer
 from tablestore_engine.fileio.object_output import Upload
 from tablestore_engine.fileio.store_address import StoreAddress
@@ -34,6 +35,7 @@ ObjectStore = S3Store | GCSStore | AzureStore
 
 # config: an own typed dictionary for each class, of which `_config` gives the keys that the scheme takes
 _MAKERS: Mapping[str, Callable[..., ObjectStore]] = {"s3": S3Store, "gs": GCSStore, "az": AzureStore}
+_LISTINGS: Mapping[str, Callable[[StoreAddress], ListAnyKeys]] = {"s3": s3_listing}
 
 _CONNECT_SECONDS = 5
 _STREAM_RETRIES = 6
@@ -89,10 +91,13 @@ class StoreClient(Protocol):
 
 @dataclass(frozen=True)
 class Clients:
-    """`single`: one attempt for each request; `open_upload`: a large file, whose parts the library repeats itself."""
+    """`single`: one attempt for each request; `open_upload`: a large file, whose parts the library repeats itself;
+    `list_any`: keys that `single` refuses, None where there is no such client.
+    """
 
     single: StoreClient
     open_upload: Callable[[str], Upload]
+    list_any: ListAnyKeys | None = None
 
 
 Connect = Callable[[StoreAddress], Clients]
@@ -112,7 +117,9 @@ def connect(address: StoreAddress) -> Clients:
             )
         if address not in _CLIENTS:
             streams = _open(address, _STREAM_RETRIES)
-            _CLIENTS[address] = Clients(_open(address, 0), partial(obstore.open_writer, streams))
+            listing = _LISTINGS.get(address.scheme)
+            uploads, list_any = partial(obstore.open_writer, streams), listing and listing(address)
+            _CLIENTS[address] = Clients(_open(address, 0), uploads, list_any)
         return _CLIENTS[address]
 
 

@@ -26,7 +26,7 @@ from obstore.exceptions import (
     UnknownConfigurationKeyError,
 )
 
-from tablestore_engine.errors import StorageError, StoreAnswerUnknown
+from tablestore_engine.errors import ForeignKeyListed, StorageError, StoreAnswerUnknown
 from tablestore_engine.fileio.storage_errors import missing_file
 
 T = TypeVar("T")
@@ -122,8 +122,8 @@ def read_answer(error: BaseException) -> StoreAnswer:
 
 @contextmanager
 def explained_store(path: str) -> Iterator[None]:
-    """Raises NotFound TS1201, StorageError TS1264, StoreAnswerUnknown; lets AlreadyExistsError and PreconditionError
-    pass.
+    """Raises NotFound TS1201, StorageError TS1264, TS1292, StoreAnswerUnknown; lets AlreadyExistsError and
+    PreconditionError pass.
     """
     try:
         yield
@@ -133,12 +133,14 @@ def explained_store(path: str) -> Iterator[None]:
         if read_answer(error).reason == _NO_BUCKET:
             raise _refused(path, read_answer(error)) from error
         raise missing_file(path) from error
-    except (
-        PermissionDeniedError,
-        UnauthenticatedError,
-        InvalidPathError,
-        UnknownConfigurationKeyError,
-    ) as error:
+    except InvalidPathError as error:
+        raise ForeignKeyListed(
+            "TS1292",
+            f"objects below {path} cannot be listed",
+            why=f"the key of one of them is no path: {read_answer(error).message}",
+            fix="delete that object, or give it another key, with a tool of the store",
+        ) from error
+    except (PermissionDeniedError, UnauthenticatedError, UnknownConfigurationKeyError) as error:
         raise _refused(path, read_answer(error)) from error
     except BaseError as error:
         answer = read_answer(error)

@@ -22,7 +22,7 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
-from tablestore_engine.errors import NotFound, StoreAnswerUnknown
+from tablestore_engine.errors import ForeignKeyListed, NotFound, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.object_clients import Clients, Connect, StoreClient, connect
 from tablestore_engine.fileio.object_errors import (
@@ -34,7 +34,9 @@ from tablestore_engine.fileio.object_errors import (
     while_open,
 )
 from tablestore_engine.fileio.object_input import Range, open_object
+from tablestore_engine.fileio.object_listing import ObjectListing
 from tablestore_engine.fileio.object_output import ObjectOutput
+from tablestore_engine.fileio.size_limits import check_size
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.fileio.store_retries import ATTEMPTS, Retries
@@ -67,6 +69,7 @@ class ObjectFileIO:
         self._before_claim = before_claim
         self.address, self.root = address, address.root
         self._runtime, self._connect, self._retries = runtime, connected, Retries(runtime)
+        self._listing = ObjectListing(self._clients, self._retries)
 
     @property
     def conditional(self) -> ObjectFileIO:
@@ -93,16 +96,16 @@ class ObjectFileIO:
     # reading -------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        """All bytes. Raises NotFound TS1201."""
-        key = self._key(path)
-        return self._retries.repeat(path, lambda: bytes(self._store().get(key).bytes()))
+        """All bytes. Raises NotFound TS1201, FixData TS1293."""
+        return self.read_seen(path).data
 
     def read_seen(self, path: str) -> SeenFile:
-        """All bytes with the store's marks of them. Raises NotFound TS1201."""
+        """All bytes with the store's marks of them. Raises NotFound TS1201, FixData TS1293."""
         key = self._key(path)
 
         def look() -> SeenFile:
             found = self._store().get(key)
+            check_size(path, found.meta["size"])  # known with the first bytes: the rest is not asked for
             return SeenFile(bytes(found.bytes()), (found.meta["e_tag"], found.meta["version"]))
 
         return self._retries.repeat(path, look)
@@ -139,27 +142,8 @@ class ObjectFileIO:
         return self._retries.repeat(path, lambda: bytes(self._store().get_range(key, start=start, end=end)))
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """Entries sorted by name, without hidden ones; () for a missing folder."""
-        key = self._key(path)
-        found = self._retries.repeat(path, lambda: self._store().list_with_delimiter(key or None))
-        start = len(key) + 1 if key else 0
-        entries = [
-            FileStatus(
-                f"{path}/{one['path'][start:]}",
-                one["path"][start:],
-                one["size"],
-                int(one["last_modified"].timestamp() * 1000),
-                is_dir=False,
-                mark=one["e_tag"],
-            )
-            for one in found["objects"]
-            if one["path"] != key
-        ]
-        entries += [
-            FileStatus(f"{path}/{one[start:]}", one[start:], 0, 0, is_dir=True)
-            for one in map(_without_slash, found["common_prefixes"])
-        ]
-        return sorted((one for one in entries if not one.name.startswith(".")), key=lambda one: one.name)
+        """Entries sorted by name, without hidden ones; () for a missing folder. Keys that are no paths are left out."""
+        return self._listing.list_folder(path, self._key(path))
 
     def exists(self, path: str) -> bool:
         """Whether an object has this name, or names below it."""
@@ -170,7 +154,10 @@ class ObjectFileIO:
         def first() -> bool:
             return any(len(chunk) > 0 for chunk in self._store().list(key or None, chunk_size=1))
 
-        return self._retries.repeat(path, first)
+        try:
+            return self._retries.repeat(path, first)
+        except ForeignKeyListed:
+            return True  # it is below this name
 
     def exists_file(self, path: str) -> bool:
         """Whether an object has this name: one request."""
@@ -374,8 +361,13 @@ class ObjectFileIO:
             for chunk in self._store().list(key, chunk_size=_DELETES):
                 self._store().delete([one["path"] for one in chunk])
 
-        with contextlib.suppress(NotFound):
+        try:
             self._retries.repeat(path, batches)
+        except NotFound:
+            pass
+        except ForeignKeyListed as refused:
+            found = self._listing.list_any(path, key, refused, is_recursive=True)
+            self.delete_many([one.path for one in found if not one.is_dir])
         self.delete(path)
 
 
@@ -392,7 +384,3 @@ def _while_seen(seen: SeenFile) -> UpdateVersion:
     if seen.marks[1] is not None:
         found["version"] = seen.marks[1]
     return found
-
-
-def _without_slash(prefix: str) -> str:
-    return prefix.rstrip("/")

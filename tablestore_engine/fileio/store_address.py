@@ -88,6 +88,11 @@ class StoreAddress:
         ]
         return self.root + (f"?{'&'.join(given)}" if given else "")
 
+    def endpoint(self, environ: Mapping[str, str]) -> str | None:
+        """The URL of the address, else of the environment; None for the cloud's own."""
+        found = (environ.get(name) for name in _ENVIRONMENT[self.scheme])
+        return self.settings.endpoint or next(filter(None, found), None)
+
     def store_name(self, environ: Mapping[str, str]) -> str:
         """Endpoint, account and bucket, with what the environment says where the address does not."""
         settings = self.settings

@@ -7,6 +7,7 @@
     <location>/expire/floor-<N>-<uuid>, keep-<N>   ours, while snapshots expire or are rolled back (store/expiry)
     <location>/expire/sweep-<uuid>                 ours, while orphan files are deleted (store.commit.orphan_notice)
     <location>/branch/branch-<b>/{schema,snapshot,tag,consumer,changelog}/…
+    <location>/expire/turn-<ms>-<expected ms>-<uuid>   ours, while writers are in each other's way (commit_queue)
     <location>/[<k>=<v>/…]bucket-<b>/<data or changelog file>
 
 INVARIANT  data, manifest, index and statistics files are shared by all branches; only metadata is per branch.
@@ -22,7 +23,7 @@ from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
 CONSUMER_PREFIX = "consumer-"
-FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX = "floor-", "keep-", "sweep-"
+FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX, TURN_PREFIX = "floor-", "keep-", "sweep-", "turn-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 DATABASE_FILE = ".tablestore-database"  # makes a database without tables exist where there are no folders
 STAGED_ROWS = ".tablestore/staged"

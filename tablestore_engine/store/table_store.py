@@ -18,7 +18,7 @@ from typing import Any
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, find
-from tablestore_engine.fileio.object_cache import uncached
+from tablestore_engine.fileio.object_cache import read_once, uncached
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -289,7 +289,7 @@ class TableStore:
         context, direct = self.context, uncached(self.fileio)
         if direct is not self.fileio:  # what the store has counts, not what this process remembers of it
             context = TableContext.of(
-                direct, context.layout, self.runtime, context.guard.identity, self.runner
+                read_once(direct), context.layout, self.runtime, context.guard.identity, self.runner
             )
         return verify_table(context, deep=deep)
 

@@ -9,12 +9,14 @@ INVARIANT  it only reads. What it reports would make some reader return wrong ro
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 
-from tablestore_engine.errors import StoreAnswerUnknown, TablestoreError
+from tablestore_engine.errors import NotFound, StoreAnswerUnknown, TablestoreError
+from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
@@ -31,6 +33,8 @@ from tablestore_engine.store.merge.lookup import key_range
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
+_AHEAD = 16  # snapshots
+
 
 def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]:
     """Problems of every snapshot. `deep` decodes every page of all files, and checks their keys."""
@@ -46,10 +50,14 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
     ):  # a listing during expiry can have some
         problems.append(f"snapshot ids have gaps: {ids}")
     seen: set[str] = set()
+    sizes = FileSizes(context.fileio)
     with context.runtime.progress.begin(f"{context.layout.name}: verifying", "rows") as meter:
         if context.runtime.progress.is_shown:
             meter.expect(_rows_to_read(context, deep=deep))
-        for status in reversed(context.snapshots.list_newest_first()):
+        listed = context.snapshots.list_newest_first()[::-1]
+        for at, status in enumerate(listed):
+            if at % _AHEAD == 0:
+                _read_ahead(context, listed[at : at + _AHEAD])
             try:
                 snapshot = context.snapshots.find_listed(status)
             except TablestoreError as broken:
@@ -57,12 +65,41 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
                 continue
             if snapshot is not None:
                 before = set(seen)
-                found = verify_snapshot(context, snapshot, deep=deep, seen=seen, meter=meter)
+                found = verify_snapshot(context, snapshot, deep=deep, seen=seen, sizes=sizes, meter=meter)
                 if found and _has_expired(context, snapshot):
                     seen = before  # what it had no file for says nothing about snapshots that are still there
                 else:
                     problems += found
     return tuple(problems)
+
+
+def _read_ahead(context: TableContext, listed: Sequence[FileStatus]) -> None:
+    """Fetch what these snapshots name together, where each request is a round trip. The check that needs a file says
+    what is wrong with it.
+    """
+
+    def fetch(status: FileStatus) -> None:
+        with suppress(TablestoreError, OSError):
+            found = context.snapshots.find_listed(status)
+            if found is not None:
+                lists = (found.base_manifest_list, found.delta_manifest_list, found.changelog_manifest_list)
+                context.manifests.read_all_entries([name for name in lists if name is not None])
+                spec = PartitionSpec.of(context.schemas.get(found.schema_id))
+                new = (
+                    *context.manifests.read_entries(found.delta_manifest_list),
+                    *context.manifests.read_changelog_entries(found),
+                )
+                for one in new:
+                    if one.kind is FileKind.ADD and one.file.external_path is None:
+                        place = spec.path_of_bytes(one.partition)
+                        path = context.layout.data_file(place, one.bucket, one.file.file_name)
+                        with context.fileio.open_input(path) as source:
+                            source.size()
+                for entry in context.manifests.read_index(found.index_manifest):
+                    context.fileio.read(context.layout.index_path(entry.file_name))
+
+    if context.fileio.folders is None:
+        context.fileio.run_together([partial(fetch, status) for status in listed])
 
 
 def _has_gaps(ids: tuple[int, ...]) -> bool:
@@ -107,12 +144,16 @@ def verify_snapshot(
     *,
     deep: bool = True,
     seen: set[str] | None = None,
+    sizes: FileSizes | None = None,
     meter: Meter = NO_METER,
 ) -> tuple[str, ...]:
-    """Problems of one snapshot; data files in `seen` were looked into before; `meter` counts rows that were read."""
+    """Problems of one snapshot; data files in `seen` were looked into before; `sizes` is shared by snapshots;
+    `meter` counts rows that were read.
+    """
     try:
         schema = context.schemas.get(snapshot.schema_id)
-        check = _Check(context, snapshot, schema, set() if seen is None else seen, meter)
+        known = FileSizes(context.fileio) if sizes is None else sizes
+        check = _Check(context, snapshot, schema, known, set() if seen is None else seen, meter)
         return tuple(f"snapshot {snapshot.id}: {problem}" for problem in check.run(deep=deep))
     except TablestoreError as broken:
         return (f"snapshot {snapshot.id}: {_told(broken)}",)
@@ -126,10 +167,38 @@ def _told(broken: TablestoreError) -> str:
 
 
 @dataclass(frozen=True)
+class FileSizes:
+    """Sizes as the store says them: a listing of a folder at its first file, then one request for each later file."""
+
+    fileio: FileIO
+    _listed: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def find(self, path: str) -> int | None:
+        """Bytes; None for a missing file."""
+        folder = path.rpartition("/")[0]
+        if folder not in self._listed:
+            found = self.fileio.list(folder)
+            self._listed[folder] = {
+                one.path: one.size_bytes for one in found if not one.is_dir and one.is_plain
+            }
+        size = self._listed[folder].get(path)
+        if size is None:
+            with suppress(NotFound):  # written since, or a link, or missing
+                size = self.fileio.size(path)
+        return size
+
+    def get(self, path: str) -> int:
+        """Raises NotFound TS1201."""
+        size = self.find(path)
+        return self.fileio.size(path) if size is None else size
+
+
+@dataclass(frozen=True)
 class _Check:
     context: TableContext
     snapshot: Snapshot
     schema: TableSchema
+    sizes: FileSizes
     seen: set[str] = field(default_factory=set)
     meter: Meter = NO_METER
 
@@ -148,7 +217,7 @@ class _Check:
     # ---- metadata ------------------------------------------------------------------------------------------
 
     def _lists(self) -> Iterator[str]:
-        snapshot, fileio, layout = self.snapshot, self.context.fileio, self.context.layout
+        snapshot, sizes_of, layout = self.snapshot, self.sizes, self.context.layout
         sizes = {
             snapshot.base_manifest_list: snapshot.base_manifest_list_size,
             snapshot.delta_manifest_list: snapshot.delta_manifest_list_size,
@@ -157,10 +226,10 @@ class _Check:
         for name, size in sizes.items():
             if name is None:
                 continue
-            if size is not None and fileio.size(layout.manifest_path(name)) != size:
+            if size is not None and sizes_of.get(layout.manifest_path(name)) != size:
                 yield f"{name} is not {size} bytes long"
             for meta in self.context.manifests.read_list(name):
-                if fileio.size(layout.manifest_path(meta.file_name)) != meta.file_size:
+                if sizes_of.get(layout.manifest_path(meta.file_name)) != meta.file_size:
                     yield f"{meta.file_name} is not {meta.file_size} bytes long"
                 entries = self.context.manifests.read_manifest(meta.file_name)
                 added = sum(entry.kind is FileKind.ADD for entry in entries)
@@ -171,7 +240,7 @@ class _Check:
         buckets: set[tuple[bytes, int]] = set()
         for entry in self.context.manifests.read_index(self.snapshot.index_manifest):
             path = self.context.layout.index_path(entry.file_name)
-            if self.context.fileio.size(path) != entry.file_size:
+            if self.sizes.get(path) != entry.file_size:
                 yield f"{entry.file_name} is not {entry.file_size} bytes long"
             if entry.index_type != DELETION_VECTORS:
                 continue
@@ -223,10 +292,11 @@ class _Check:
         self.meter.advance(meta.row_count)
 
     def _file_at(self, path: str, meta: DataFileMeta, *, deep: bool) -> Iterator[str]:
-        if not self.context.fileio.exists(path):
+        size = self.sizes.find(path)
+        if size is None:
             yield f"{path} is missing"
             return
-        if self.context.fileio.size(path) != meta.file_size:
+        if size != meta.file_size:
             yield f"{path} is not {meta.file_size} bytes long"
             return
         try:
@@ -256,8 +326,7 @@ class _Check:
             yield from (f"{place}: {problem}" for problem in self._keys(state))
 
     def _is_whole(self, file: StoredFile) -> bool:
-        fileio = self.context.fileio
-        return fileio.exists(file.path) and fileio.size(file.path) == file.meta.file_size
+        return self.sizes.find(file.path) == file.meta.file_size
 
     def _levels(self, state: BucketState) -> Iterator[str]:
         by_level: dict[int, list[StoredFile]] = {}

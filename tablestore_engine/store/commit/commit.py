@@ -2,7 +2,8 @@
 
 Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
            nobody touched its buckets (conflict_rule.can_rebase)  4 write delta files once, base files per base
-           5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause  7 won → hints, report
+           5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause, on an object
+           store in the order of commit_queue  7 won → hints, report
 INVARIANT  an outcome is read back, never guessed (P4): after an error of the claim the file that lies there decides,
            by its uuid. While nobody can say, nothing is deleted and OutcomeUnknown is raised.
 INVARIANT  only files that this commit created are ever deleted, and only when its claim surely lost; its schema file
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from tablestore_engine.errors import OutcomeUnknown, RetryError, StorageError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
@@ -22,6 +24,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.commit.commit_queue import LOSSES, CommitQueue
 from tablestore_engine.store.commit.commit_report import (
     CommitIdentity,
     CommitReport,
@@ -82,7 +85,11 @@ class Committer:
         Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
         StageExistsError.
         """
-        attempt = _Attempt(self, plan, identity, destination or self.main, properties or {}, seen)
+        queue = CommitQueue(self.fileio, self.layout, self.runtime)
+        committer = replace(self, main=replace(self.main, queue=queue))
+        attempt = _Attempt(
+            committer, plan, identity, destination or committer.main, properties or {}, queue, seen
+        )
         try:
             return self._run(attempt, retries_max)
         except FileNotFoundError:
@@ -93,10 +100,13 @@ class Committer:
                 with suppress(OSError, TablestoreError):  # the error to tell is the first one
                     self.main.cover_schemas()
             raise
+        finally:
+            queue.leave()
 
     def _run(self, attempt: _Attempt, retries_max: Callable[[], int]) -> CommitReport:
         lost = lost_max = steps = 0
         while steps < _STEPS_MAX:
+            began_ms = self.runtime.now_ms()
             try:
                 report = attempt.run()
             except StorageError:
@@ -104,14 +114,19 @@ class Committer:
                 raise
             if report is not None:
                 return report
-            if not attempt.lost:
+            if not attempt.lost or attempt.queue.must_wait:
                 steps += 1
+                if attempt.queue.must_wait:  # it has not lost: it lets an older one through
+                    attempt.queue.wait(self.runtime.now_ms() - began_ms)
                 continue
             lost += 1
             lost_max = retries_max() if lost == 1 else lost_max
             if lost > lost_max:
                 break
-            self.pause(lost)
+            if lost >= LOSSES and attempt.queue.is_used:
+                attempt.queue.wait(self.runtime.now_ms() - began_ms)
+            else:
+                self.pause(lost)
         attempt.give_up()
         raise overtaken(self.layout.location, lost)
 
@@ -185,11 +200,14 @@ class Committer:
         first = 1 if base is None else base.id + 1
         if base is not None and self.main.snapshots.find(base.id) != base:
             return None
-        found = [self.main.snapshots.find(number) for number in range(first, latest.id)]
+        looks = [partial(self.main.snapshots.find, number) for number in range(first, latest.id)]
+        found = [*self.fileio.run_together(looks), latest]
+        line = [one for one in found if one is not None]
+        if len(line) < len(found):
+            return None
+        self._read_ahead(line)
         steps, before = [], base
-        for snapshot in [*found, latest]:
-            if snapshot is None:
-                return None
+        for snapshot in line:
             entries = [
                 *self.manifests.read_entries(snapshot.delta_manifest_list),
                 *self.manifests.read_changelog_entries(snapshot),
@@ -199,6 +217,15 @@ class Committer:
             steps.append(Step(snapshot.schema_id, touched_buckets(entries, index_before, index_after)))
             before = snapshot
         return steps
+
+    def _read_ahead(self, line: Sequence[Snapshot]) -> None:
+        """What the steps of these snapshots need, together: a writer that has lost must not fall further behind."""
+        lists = [
+            name for one in line for name in (one.delta_manifest_list, one.changelog_manifest_list) if name
+        ]
+        reads: list[Callable[[], object]] = [partial(self.manifests.read_all_entries, lists)]
+        reads += [partial(self.manifests.read_index, one.index_manifest) for one in line]
+        self.fileio.run_together(reads)
 
     def delete(self, paths: Sequence[str]) -> None:
         """Remove files of a plan that surely lost. REQUIRES that this process created them."""
@@ -224,6 +251,7 @@ class _Attempt:
     identity: CommitIdentity
     destination: Destination
     properties: Mapping[str, str]
+    queue: CommitQueue
     seen: SeenTable | None = None
     lost: bool = False
     claimed_schema: bool = False
@@ -239,6 +267,7 @@ class _Attempt:
     def run(self) -> CommitReport | None:
         """One turn: a report, or None when another turn is needed."""
         self.lost = False
+        self.queue.begin_try()
         base = self._look()
         done = self.destination.find_committed(
             self.identity, base, self._first_base if self._searched else None

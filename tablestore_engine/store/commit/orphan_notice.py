@@ -14,19 +14,23 @@ PAIMON     other engines know nothing of it: for their writers the grace period 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from tablestore_engine.errors import NotFound, RetryError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.format.layout import SWEEP_PREFIX, TableLayout
 from tablestore_engine.format.manifest import FileKind
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
+
+
+def _unseen(_: Sequence[FileStatus]) -> None:
+    """Nobody else wants the listing."""
 
 
 @dataclass(frozen=True)
@@ -44,13 +48,17 @@ class Sweeps:
         if lost is not None:
             raise self.too_late(lost)
 
-    def find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | None:
+    def find_lost(
+        self, snapshot: Snapshot, base: Snapshot | None, see: Callable[[Sequence[FileStatus]], None] = _unseen
+    ) -> str | None:
         """The name of a file of the claim that is going or gone, None when all are safe. REQUIRES as `check`.
 
-        Names are looked for before files: who deleted between the two had announced it before.
+        Names are looked for before files: who deleted between the two had announced it before. `see` gets the listing.
         """
         paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
-        for one in self.fileio.list(self.layout.sweeps_dir):
+        found = self.fileio.list(self.layout.sweeps_dir)
+        see(found)
+        for one in found:
             if one.name.startswith(SWEEP_PREFIX):
                 for name in self._read(one.path) & paths.keys():
                     return name

@@ -22,6 +22,7 @@ from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.commit.commit_queue import CommitQueue
 from tablestore_engine.store.commit.commit_report import CommitIdentity
 from tablestore_engine.store.commit.orphan_notice import Sweeps
 from tablestore_engine.store.metadata.commit_history import base_of, find_pair, follows, goes_back_to
@@ -76,7 +77,8 @@ class Destination(Protocol):
 @dataclass(frozen=True)
 class MainDestination:
     """The branch that a table handle was opened on. `newest_schema_id`: the highest number of a schema file, as the
-    operation saw it; None: it has not looked. `_hinted`: snapshots that LATEST was written for.
+    operation saw it; None: it has not looked. `queue`: of the commit that claims.
+    `_hinted`: snapshots that LATEST was written for.
     """
 
     snapshots: SnapshotStore
@@ -85,6 +87,7 @@ class MainDestination:
     sweeps: Sweeps
     runtime: Runtime
     newest_schema_id: int | None = None
+    queue: CommitQueue | None = None
     _hinted: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def find_committed(
@@ -167,7 +170,7 @@ class MainDestination:
                 partial(self._find_lost, snapshot, planned_on),
             ]
             _, base, lost = self.guard.fileio.run_together(looks)
-            if not self._is_next(snapshot, base):
+            if not self._is_next(snapshot, base) or (self.queue is not None and self.queue.must_wait):
                 raise OvertakenError
             if isinstance(lost, NotFound):
                 raise lost
@@ -179,7 +182,9 @@ class MainDestination:
     def _find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | NotFound | None:
         """As Sweeps; the error where metadata of the base is missing, which is only one while the base is there."""
         try:
-            return self.sweeps.find_lost(snapshot, base)
+            if self.queue is None:
+                return self.sweeps.find_lost(snapshot, base)
+            return self.sweeps.find_lost(snapshot, base, self.queue.see)
         except NotFound as missing:
             return missing
 

@@ -17,7 +17,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore_engine.errors import NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
@@ -41,6 +41,14 @@ class FirstSchema:
 def find_identity(fileio: FileIO, location: str) -> str | None:
     """The identity of the table in the folder `location`; None when there is none."""
     return identity_by(fileio, location, find(fileio, TableLayout(location).schema_path(0)))
+
+
+def has_first_schema(fileio: FileIO, location: str) -> bool:
+    """Whether a table is there. One whose schema file cannot be read is listed too, and says so when it is opened."""
+    try:
+        return find_identity(fileio, location) is not None
+    except FixData:
+        return True
 
 
 def identity_by(fileio: FileIO, location: str, data: bytes | None) -> str | None:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
-from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX
+from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX, TURN_PREFIX
 from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
 from tablestore_engine.store.orphan_files.table_files import (
@@ -233,8 +233,8 @@ class _Cleaning:
         return True
 
     def _forget_sweeps(self) -> None:
-        """Of cleanings that died."""
+        """Of cleanings that died; turns of writers that died."""
         for status in self.context.fileio.list(self.context.layout.sweeps_dir):
             is_old = self.now_ms - status.modified_ms >= self.request.grace_ms
-            if status.name.startswith(SWEEP_PREFIX) and is_old:
+            if status.name.startswith((SWEEP_PREFIX, TURN_PREFIX)) and is_old:
                 self.context.fileio.delete(status.path)

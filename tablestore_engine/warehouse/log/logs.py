@@ -250,6 +250,7 @@ class Logs:
         if owned is None:
             self.left.put(self._left(identifier, schema))
             return
+        self._catalog.check_deletable(identifier)  # else the table would stay without its log
         self._close_publisher(_uuid(identifier, schema))
         try:
             owned.drop()

@@ -17,6 +17,7 @@ from tablestore_engine.errors import (
     FixRequest,
     NotFound,
     RetryError,
+    StorageError,
     StoreAnswerUnknown,
     TablestoreError,
     Unsupported,
@@ -126,6 +127,72 @@ def test_a_drop_that_dies_leaves_the_table_or_none(
     make(names, 7)
     assert ids(names) == [7]
     assert names.store(NAME).verify() == ()
+
+
+class Refusing(DyingFileIO):
+    """After `allowed` calls that delete, the store refuses them."""
+
+    allowed = 0
+
+    def _refuse(self) -> None:
+        if self.allowed == 0:
+            raise StorageError(
+                "TS1264", "the object store refused it", why="AccessDenied", fix="grant delete"
+            )
+        self.allowed -= 1
+
+    def delete(self, path: str) -> None:
+        """As FileIO."""
+        self._refuse()
+        super().delete(path)
+
+    def delete_many(self, paths: Sequence[str]) -> None:
+        """As FileIO."""
+        self._refuse()
+        super().delete_many(paths)
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        lambda names: names.drop_table(NAME),
+        lambda names: names.drop_database("demo", cascade=True),
+        lambda names: names.clone_flat(names.store(Identifier("demo", "source")).context, NAME),
+        lambda names: names.drop_remains(PLACE + "-left"),
+    ],
+    ids=["drop", "drop database", "clone", "remains"],
+)
+def test_store_that_refuses_deletes_leaves_the_table_whole(
+    store: MemoryFileIO, names: FilesystemCatalog, work: Callable[[FilesystemCatalog], object]
+) -> None:
+    """TS1291 before anything is written: not one object is another one afterwards, and the next DROP works."""
+    make(names)
+    make(names, 3, name=Identifier("demo", "source"))
+    store.write(f"{PLACE}-left/data", b"")
+    before = dict(store.objects)
+    with pytest.raises(
+        StorageError, match=r"TS1291[\s\S]*nothing was changed[\s\S]*AccessDenied[\s\S]*grant"
+    ):
+        work(catalog(Refusing(store)))
+    assert store.objects == before
+    names.drop_table(NAME)
+    assert not names.has_table(NAME)
+
+
+def test_drop_that_is_refused_in_the_middle_is_ended_later(
+    store: MemoryFileIO, names: FilesystemCatalog
+) -> None:
+    """TS1396 says that no table is left; readers find none, and after the lease the same command deletes the rest."""
+    make(names)
+    refusing = Refusing(store)
+    refusing.allowed = 2  # the check, and the first batch
+    with pytest.raises(RetryError, match=r"TS1396[\s\S]*means no table any more[\s\S]*run the same command"):
+        catalog(refusing).drop_table(NAME)
+    assert not names.has_table(NAME)
+    assert [path for path in store.objects if path.startswith(f"{PLACE}/")]
+    age(store)
+    names.drop_table(NAME)
+    assert not [path for path in store.objects if path.startswith(f"{PLACE}/")]
 
 
 # ---- late writes of a dropped table --------------------------------------------------------------------------------

@@ -183,6 +183,25 @@ def test_verify_reads_the_store_and_not_what_is_remembered(opened: Open) -> None
     assert any("TS1160" in problem for problem in store.verify())
 
 
+def test_verify_fetches_each_file_once_and_snapshots_together(opened: Open) -> None:
+    """A further snapshot costs its own new files, and hardly any round trip."""
+    counted = []
+    engine, _ = opened()
+    for number in range(24):
+        engine.write(NAME, rows(number * 7, "b"), TABLE)
+        if number in (11, 23):
+            new, counter = opened()
+            assert new.table(NAME).verify() == ()
+            data = [
+                one.path for one in counter.requests if one.method == "GET" and one.path.endswith(".parquet")
+            ]
+            assert len(data) == len(set(data))
+            counted.append((counter.total, counter.depth))
+    (few, short), (many, long) = counted
+    assert many - few <= 12 * 12, counted
+    assert long - short <= 8, counted
+
+
 def test_dropping_a_table_lists_its_folders_together(opened: Open) -> None:
     """The depth does not grow with the number of partitions, but for each 16 of them."""
     depths = []
