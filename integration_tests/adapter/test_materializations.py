@@ -24,6 +24,27 @@ def test_append_appends(shop: Shop) -> None:
     assert "TS1823" in shop.log
 
 
+def test_tablestore_model_without_a_key_is_replaced_by_each_run(shop: Shop) -> None:
+    """Its rows are those of its query; a branch of its text or a strategy lets it grow, a branch in a macro not."""
+    head = "{{ config(materialized='tablestore') }} select 1 as id"
+    shop.write("macros/later.sql", "{% macro later() %}{{ return(is_incremental()) }}{% endmacro %}")
+    shop.write("models/plain.sql", head)
+    shop.write("models/hidden.sql", head + "{% if later() %} where false{% endif %}")
+    shop.write("models/branch.sql", head + "{% if is_incremental() %} union all select 2{% endif %}")
+    shop.write("models/strategy.sql", head.replace("') }}", "', incremental_strategy='append') }}"))
+    shop.write("models/reads.sql", head.replace("select 1 as id", "select id from {{ news() }}"))
+    shop.write("macros/news.sql", "{% macro news() %}{{ return(changes(ref('plain'))) }}{% endmacro %}")
+    for _ in range(2):
+        shop.dbt("run", "--select", "plain hidden branch strategy")
+    rows = {
+        name: shop.rows(f"select id from demo.{name} order by id") for name in ("plain", "hidden", "branch")
+    }
+    assert rows == {"plain": [(1,)], "hidden": [(1,)], "branch": [(1,), (1,), (2,)]}
+    assert shop.rows("select count(*) from demo.strategy") == [(2,)]
+    shop.dbt("run", "--select", "reads", ok=False)
+    assert "TS2072" in shop.log
+
+
 def test_a_strategy_for_the_whole_project(shop: Shop) -> None:
     """+incremental_strategy: merge concerns incremental models; a table of the same project is built."""
     shop.write("models/m.sql", "{{ config(materialized='table') }} select 1 as id")

@@ -26,7 +26,7 @@ _STREAM = re.compile(r"\[STREAM_FAILED\] Query \[id = [^]]*\] terminated with ex
 _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
 )
-_RAISED = re.compile(r"(?P<code>TS1575|TS1518|TS1603) (?P<text>.*?)(?: SQLSTATE|$)")
+_RAISED = re.compile(r"(?P<code>TS1575|TS1518|TS1603|TS2071) (?P<text>.*?)(?: SQLSTATE|$)")
 _OURS = re.compile(
     r"tablestore_engine\.errors\.(?P<kind>\w+): (?P<code>TS\d{4}) (?P<what>[^\n]*)\n"
     r"  why: (?P<why>[^\n]*)\n  next: (?P<fix>[^\n]*)"
@@ -177,7 +177,14 @@ def _unreadable_file(path: str, message: str, *, is_gone: bool) -> TablestoreErr
 
 
 def _raised(code: str, text: str) -> TablestoreError:
-    """What our SQL raised through raise_error (dml_queries.py, view_sql.py)."""
+    """What our SQL raised through raise_error (dml_queries.py, view_sql.py, the adapter's snapshot_rows.sql)."""
+    if code == "TS2071":
+        return FixData(
+            "TS2071",
+            "the query of a dbt snapshot gives a unique_key twice",
+            why=f"one key has one current version; found several rows of the key in snapshot {text}",
+            fix="select one row of each key, or add the columns to unique_key that tell the rows apart",
+        )
     if code == "TS1575":
         return Unsupported(
             "TS1575",

@@ -30,11 +30,13 @@ def render(file: str, name: str, *arguments: Any, **context: Any) -> str:
 
     environment = Environment(loader=FileSystemLoader(f"{PACKAGE_PATH}/macros"), extensions=["jinja2.ext.do"])
     environment.globals.update(
-        statement=statement,
-        adapter=SimpleNamespace(quote=lambda n: f"`{n}`"),
-        execute=True,
-        return_=str,
-        **context,
+        {
+            "statement": statement,
+            "adapter": SimpleNamespace(quote=lambda n: f"`{n}`"),
+            "execute": True,
+            "return_": str,
+            **context,
+        }
     )
     text = getattr(environment.get_template(file).module, name)(*arguments)
     return "; ".join(sent) or " ".join(text.split())
@@ -72,46 +74,42 @@ def test_statements_of_tables(name: str, arguments: tuple[Any, ...], text: str) 
     assert render("adapters/tables.sql", name, *arguments) == text
 
 
-def test_snapshots_are_one_merge() -> None:
-    """New versions are inserted with the source's values, ended ones get only their end."""
-    names = {"dbt_valid_to": "dbt_valid_to", "dbt_scd_id": "dbt_scd_id"}
+def test_snapshot_with_another_key_is_one_merge() -> None:
+    """Versions that begin are inserted whole, ended ones get only their end; new columns are added before."""
+    added: list[object] = []
+    present, new = SimpleNamespace(name="id", quoted="`id`"), SimpleNamespace(name="v", quoted="`v`")
     text = render(
         "materializations/snapshot_merge.sql",
-        "tablestore_snapshot_merge_text",
+        "tablestore_snapshot_merge",
         ORDERS,
-        SimpleNamespace(**names),
-        ["`id`", "`v`"],
+        SimpleNamespace(dbt_valid_to="ends", dbt_scd_id="version"),
         "select 1",
-        config=SimpleNamespace(get=lambda _: None),
+        adapter=SimpleNamespace(
+            get_columns_in_relation=lambda _: [present],
+            get_column_schema_from_query=lambda _: [present, new],
+        ),
+        get_empty_subquery_sql=str,
+        alter_relation_add_remove_columns=lambda _, columns, __: added.extend(columns),
     )
+    assert added == [new]
     assert text == (
         "merge into demo.orders as DBT_INTERNAL_DEST using ( select 1 ) as DBT_INTERNAL_SOURCE"
-        " on DBT_INTERNAL_SOURCE.dbt_scd_id = DBT_INTERNAL_DEST.dbt_scd_id"
-        " when matched and DBT_INTERNAL_DEST.dbt_valid_to is null"
-        " and DBT_INTERNAL_SOURCE.dbt_change_type in ('update', 'delete')"
-        " then update set dbt_valid_to = DBT_INTERNAL_SOURCE.dbt_valid_to"
-        " when not matched and DBT_INTERNAL_SOURCE.dbt_change_type = 'insert'"
-        " then insert (`id`, `v`) values (DBT_INTERNAL_SOURCE.`id`, DBT_INTERNAL_SOURCE.`v`)"
+        " on DBT_INTERNAL_SOURCE.version = DBT_INTERNAL_DEST.version"
+        " when matched then update set ends = DBT_INTERNAL_SOURCE.ends"
+        " when not matched then insert (`id`, `v`) values (DBT_INTERNAL_SOURCE.`id`, DBT_INTERNAL_SOURCE.`v`)"
     )
 
 
-def test_the_end_of_open_versions_may_be_a_date() -> None:
+@pytest.mark.parametrize(
+    ("current", "text"),
+    [(None, "(vt is null)"), ("date '9999-12-31'", "(vt is null or vt = date '9999-12-31')")],
+)
+def test_the_end_of_open_versions_may_be_a_date(current: str | None, text: str) -> None:
     """dbt_valid_to_current: rows with that end, or none, are open."""
-    text = render(
-        "materializations/snapshot_merge.sql",
-        "tablestore_snapshot_merge_text",
-        ORDERS,
-        SimpleNamespace(dbt_valid_to="vt", dbt_scd_id="s"),
-        ["`id`"],
-        "select 1",
-        config=SimpleNamespace(
-            get=lambda key: "date '9999-12-31'" if key == "dbt_valid_to_current" else None
-        ),
-    )
-    assert (
-        "when matched and (DBT_INTERNAL_DEST.vt is null or DBT_INTERNAL_DEST.vt = date '9999-12-31') and"
-        in text
-    )
+    config = SimpleNamespace(get={"dbt_valid_to_current": current}.get)
+    names = SimpleNamespace(dbt_valid_to="vt")
+    file = "materializations/snapshot_rows.sql"
+    assert render(file, "tablestore_snapshot_is_open", names, config=config) == text
 
 
 def test_hooks_run_without_transactions() -> None:

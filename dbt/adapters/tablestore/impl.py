@@ -24,6 +24,7 @@ from dbt.adapters.tablestore.catalog_rows import catalog_table, list_last_modifi
 from dbt.adapters.tablestore.column import TablestoreColumn
 from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
 from dbt.adapters.tablestore.config.custom_strategies import is_tested, with_own_write
+from dbt.adapters.tablestore.config.keyless_models import adds_rows
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
@@ -211,10 +212,10 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
-    def tablestore_was_written(self, relation: TablestoreRelation) -> bool:
-        """Whether the table has a snapshot."""
+    def tablestore_adds_rows(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> bool:
+        """Whether a run adds to rows that the table has."""
         table = self.engine.find_table(relation.table_name)
-        return table is not None and table.latest_snapshot_id() is not None
+        return table is not None and table.latest_snapshot_id() is not None and adds_rows(model)
 
     @available.parse_none
     @as_dbt_errors()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
+from dbt.adapters.tablestore.config.keyless_models import is_replaced
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.config.materialized_views import as_built
 from dbt.adapters.tablestore.config.model_config import read_settings
@@ -30,6 +31,8 @@ def read_model_settings(
     contract = read_contract(model)
     if contract.primary_key and not (found.get("primary_key") or found.get("unique_key")):
         found = {**found, "primary_key": list(contract.primary_key)}
+    if is_replaced(model):
+        found = {**found, "materialized": "table"}
     ignored.tell(name, found)
     table = read_settings(name, found, brokers)
     if dict(table.options).get("log.system") == "kafka":

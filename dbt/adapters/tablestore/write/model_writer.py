@@ -18,6 +18,7 @@ from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
 from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
+from dbt.adapters.tablestore.config.keyless_models import refuse_changes
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.microbatches import unit_of
@@ -124,6 +125,8 @@ class ModelWriter:
     ) -> BuildPlan:
         query, own = sql, columns
         follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
+        if follows and settings.table.materialized == "table":
+            raise refuse_changes(relation.table_name)
         if follows or settings.table.affected is not None:
             refuse_sample(self._config, settings.node)
         if settings.table.streaming is not None and not is_empty(self._config):

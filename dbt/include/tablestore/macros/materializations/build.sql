@@ -120,7 +120,8 @@
 {%- endmacro -%}
 
 
-{#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole. A changed_keys
+{#- dbt's, and the table has been written: one that a killed run left without a snapshot is filled whole; one that each run
+    replaces (keyless_models.py) is too. A changed_keys
     model is its full query: the branch for incremental runs would leave rows out, so it is not taken, with a warning. -#}
 {%- macro is_incremental() -%}
   {%- if not execute -%}
@@ -136,7 +137,6 @@
   {%- set relation = adapter.get_relation(this.database, this.schema, this.table) -%}
   {{ return(relation is not none
             and relation.type == 'table'
-            and model.config.materialized in ('tablestore', 'incremental')
             and not should_full_refresh()
-            and adapter.tablestore_was_written(relation)) }}
+            and adapter.tablestore_adds_rows(relation, model)) }}
 {%- endmacro -%}

@@ -1,6 +1,6 @@
 {#-
   dbt snapshots (history by valid_from / valid_to) on any table of the warehouse.
-  The first run makes a table whose key is dbt's id of a version; later ones upsert what dbt's own staging query gives, so
+  The first run makes a table whose key is dbt's id of a version; later ones upsert the versions that begin and end, so
   each run is one snapshot, and a run without changes is none. It is staged when it reads staged rows of this build.
 -#}
 {%- materialization snapshot, adapter='tablestore' -%}
@@ -19,7 +19,7 @@
   {%- set strategy = strategy_dispatch(config.get('strategy'))(
         model, 'snapshotted_data', 'source_data', model['config'], existing is not none) -%}
   {%- if existing is none -%}
-    {%- set query = build_snapshot_table(strategy, model['compiled_code']) -%}
+    {%- set query = tablestore_snapshot_first_rows(strategy, model['compiled_code']) -%}
     {{ check_time_data_types(query) }}
     {%- set response = adapter.tablestore_snapshot(
           target_relation, settings, query, existing=none, nodes=tablestore_nodes(),
@@ -41,36 +41,21 @@
 {%- macro tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
-  {%- set query = tablestore_without_hard_deletes(
-        strategy, names, snapshot_staging_table(strategy, sql, target_relation)) -%}
-  {{ check_time_data_types(query) }}
+  {{ check_time_data_types('select ' ~ strategy.updated_at ~ ' as dbt_updated_at from (\n' ~ sql ~ '\n)') }}
+  {%- set rows = tablestore_snapshot_rows(target_relation, names, strategy, sql) -%}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
-    {%- set rows = tablestore_snapshot_rows(target_relation, names, query) -%}
     {%- set response = adapter.tablestore_snapshot(
           target_relation, settings, rows, existing=target_relation, nodes=tablestore_nodes(),
           selected=selected_resources, invocation=invocation_id) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
   {%- else -%}
     {%- do adapter.tablestore_check_in_place(
-          target_relation, settings, query, nodes=tablestore_nodes(), selected=selected_resources,
+          target_relation, settings, rows, nodes=tablestore_nodes(), selected=selected_resources,
           invocation=invocation_id) -%}
-    {%- set merge = tablestore_snapshot_merge(target_relation, names, query) -%}
+    {%- set merge = tablestore_snapshot_merge(target_relation, names, rows) -%}
     {%- call statement('main') -%}
       {{ merge }}
     {%- endcall -%}
   {%- endif -%}
 {%- endmacro -%}
 
-
-{#- With --empty the source was not read: a row that is missing there was not deleted. -#}
-{%- macro tablestore_without_hard_deletes(strategy, names, query) -%}
-  {%- if flags.EMPTY and strategy.hard_deletes in ('invalidate', 'new_record') -%}
-    {%- do exceptions.warn('snapshot ' ~ model.name ~ ': --empty keeps all current rows; no hard delete was applied') -%}
-    select * from (
-    {{ query }}
-    ) where dbt_change_type <> 'delete'
-    {%- if strategy.hard_deletes == 'new_record' %} and {{ names.dbt_is_deleted }} <> 'True'{% endif -%}
-  {%- else -%}
-    {{ query }}
-  {%- endif -%}
-{%- endmacro -%}

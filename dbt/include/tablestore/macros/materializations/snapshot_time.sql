@@ -24,13 +24,16 @@
 {%- endmacro -%}
 
 
-{#- dbt-spark's hash with each TIMESTAMP as text in UTC: in the session's zone two instants have one text when clocks go back. -#}
+{#-
+  dbt-spark's hash with each TIMESTAMP as text in UTC: in the session's zone two instants have one text when clocks go back.
+  NULL, and a | in a text, are written so that two keys never have one text; chr(92) is the backslash.
+-#}
 {%- macro tablestore__snapshot_hash_arguments(args) -%}
     md5({%- for arg in args -%}
-        coalesce(if(typeof({{ arg }}) = 'timestamp',
+        coalesce(replace(replace(if(typeof({{ arg }}) = 'timestamp',
           regexp_replace(get_json_object(to_json(named_struct('t', {{ arg }}), map('timeZone', 'UTC',
             'timestampFormat', 'yyyy-MM-dd HH:mm:ss.SSSSSS')), '$.t'), '[.]?0+$', ''),
-          cast({{ arg }} as string)), '')
+          cast({{ arg }} as string)), chr(92), concat(chr(92), chr(92))), '|', concat(chr(92), '|')), concat(chr(92), 'N'))
         {%- if not loop.last %} || '|' || {% endif %}
     {%- endfor -%})
 {%- endmacro -%}
