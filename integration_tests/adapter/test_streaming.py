@@ -95,6 +95,30 @@ def test_rows_enter_and_leave_a_filter(feed: Shop) -> None:
     assert copied(feed) == [(1, "b"), (2, "a")]
 
 
+def test_a_row_that_cannot_be_computed_stops_the_stream_and_loses_nothing(feed: Shop) -> None:
+    """In ANSI mode the run fails before its commit, says what Spark says and how to go on; with a corrected query the
+    next run takes every row from the same position.
+    """
+    feed.write("models/copy.sql", COPY.replace("id, v,", "id, 6 div (id - 3) as v,"))
+    conf, name = feed.engine.spark.conf, "spark.sql.ansi.enabled"
+    before = str(conf.get(name))
+    conf.set(name, "true")
+    try:
+        run(feed)
+        first = newest(feed)
+        put(feed, (3, "c"), (4, "d"))
+        put(feed, (5, "e"))
+        run(feed, ok=False)
+        assert all(word in feed.log for word in ("TS2157", "DIVIDE_BY_ZERO", "try_divide"))
+        assert newest(feed) == first
+        corrected = COPY.replace("id, v,", "id, cast(try_divide(6, id - 3) as bigint) as v,")
+        feed.write("models/copy.sql", corrected)
+        run(feed)
+    finally:
+        conf.set(name, before)
+    assert copied(feed) == [(1, -3), (2, -6), (3, None), (4, 6), (5, 3)]
+
+
 def test_unit_tests_give_the_rows_that_came(feed: Shop) -> None:
     """dbt's unit tests of a streaming model: rows are given with their kinds, as a range would have them."""
     feed.write("models/shout.sql", COPY.replace("id, v,", "id, upper(v) as v,"))

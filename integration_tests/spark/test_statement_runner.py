@@ -185,7 +185,7 @@ def runner(spark: SparkSession, warehouse: str, actions: DictActions) -> TextRun
         "create table default.keyed (id bigint not null, v decimal(5,2), at timestamp_ntz, primary key (id))"
     )
     made.run("create table default.plain (id bigint, name varchar(9)) using tablestore")
-    made.run("insert into default.keyed values (1, 1.5, '2026-01-01'), (2, 2.5, null), (3, 3, null)")
+    made.run("insert into default.keyed values (1, 1.5, date '2026-01-01'), (2, 2.5, null), (3, 3, null)")
     made.run("insert into plain select id, concat('n', id) from keyed")
     return made
 
@@ -198,7 +198,7 @@ def test_insert(runner: TextRunner, actions: DictActions) -> None:
     """Values are cast to their columns, columns go by position, by list or by name, missing ones are NULL."""
     assert _rows(runner, "select id, cast(v as string), cast(at as string) from keyed") == [
         (1, "1.50", "2026-01-01 00:00:00"), (2, "2.50", None), (3, "3.00", None)]  # fmt: skip
-    runner.run("insert into keyed (AT, id) values ('2026-02-02 03:04:05.000006', '4')")
+    runner.run("insert into keyed (AT, id) values (timestamp_ntz '2026-02-02 03:04:05.000006', 4)")
     runner.run("insert into keyed by name select 7.25 as v, 1 as id")
     assert _rows(runner, "select id, cast(v as string) from keyed where id in (1, 4)") == [
         (1, "7.25"),
@@ -220,7 +220,7 @@ def test_insert_overwrite(runner: TextRunner, actions: DictActions) -> None:
     runner.run("insert overwrite plain values (9, 'x')")
     assert _rows(runner, "select * from plain") == [(9, "x")]
     runner.run("create table parts (id int, dt date, h int) partitioned by (dt, h)")
-    runner.run("insert overwrite parts values (1, '2026-01-01', 2)")
+    runner.run("insert overwrite parts values (1, date '2026-01-01', 2)")
     runner.run("insert overwrite parts partition (dt = '2026-01-02', h) select 1, 2")
     assert actions.requests[-2].mode is WriteMode.OVERWRITE_PARTITIONS
     assert (actions.requests[-1].mode, actions.requests[-1].static_partition) == (
@@ -232,7 +232,7 @@ def test_insert_overwrite(runner: TextRunner, actions: DictActions) -> None:
 
 def test_update_and_delete_keyed(runner: TextRunner, actions: DictActions) -> None:
     """UPDATE and DELETE change the rows whose condition is true, by key, on the state they were computed from."""
-    runner.run("update keyed k set v = k.v + 1, at = '2026-03-03' where v > 2")
+    runner.run("update keyed k set v = k.v + 1, at = date '2026-03-03' where v > 2")
     assert _rows(runner, "select id, cast(v as string) from keyed") == [(1, "1.50"), (2, "3.50"), (3, "4.00")]
     assert actions.requests[-1].computed_from is not None
     runner.run("delete from default.keyed where at is null or id = 3 -- and more")

@@ -195,7 +195,7 @@ def test_struct_expression_is_evaluated_once(engine: Engine) -> None:
 @pytest.mark.parametrize(
     ("value", "told"),
     [
-        ("named_struct('a', 'x', 'b', array())", "s.a: a value does not fit int: x"),
+        ("named_struct('a', double('nan'), 'b', array())", "s.a: a value does not fit int: NaN"),
         ("named_struct('a', 5000000000, 'b', array())", "s.a: a value does not fit int: 5000000000"),
         ("struct(1, array(map('k', 1000)))", "s.b.element.value: a value does not fit decimal(4,2): 1000"),
         ("struct(1, array(map('k', 1), map(date'2026-01-01', 1)))", None),

@@ -24,7 +24,8 @@ from tablestore_engine.spark.worker_errors import find_worker_error
 
 _STREAM = re.compile(r"\[STREAM_FAILED\] Query \[id = [^]]*\] terminated with exception: (?!SQLSTATE)")
 _CUT = re.compile(
-    r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== SQL|Driver stacktrace|Caused by)"
+    r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== (?:SQL|DataFrame)"
+    r"|Driver stacktrace|Caused by)"
 )
 _RAISED = re.compile(r"(?P<code>TS1575|TS1518|TS1603|TS2071) (?P<text>.*?)(?: SQLSTATE|$)")
 _OURS = re.compile(
@@ -35,6 +36,8 @@ _RUNNER_GONE = re.compile(r"terminated with exception:\s+SQLSTATE")
 _UNREAD = re.compile(r"FAILED_READ_FILE\S* .*?file:(?://)?(?P<path>/\S+?\.parquet)")
 _UNREAD_OBJECT = re.compile(r"FAILED_READ_FILE\S* .*?(?P<path>(?!file:)[a-z0-9]+://\S+?\.parquet)")
 _CAUSED_BY = re.compile(r"^\s*Caused by: ([\w.$]+)(?:: ([^\n]*))?", re.MULTILINE)
+# Spark's own class of the error: 22 of the SQL standard is "data exception", whatever function found it
+_DATA_EXCEPTION = re.compile(r"SQLSTATE: 22\w{3}\b")
 _LENGTH_MAX, _CAUSE_MAX, _DEPTH_MAX = 2000, 500, 20
 _NO_ROOM = "No space left on device"
 _GONE = "FAILED_READ_FILE.FILE_NOT_EXIST"
@@ -115,6 +118,8 @@ def translate(error: Exception) -> TablestoreError:
             fix="free space in the warehouse and in Spark's local folder (spark.local.dir), then run it again; "
             "no snapshot was made",
         )
+    if _DATA_EXCEPTION.search(message) is not None:
+        return value_without_result(message)
     if isinstance(error, AnalysisException | ParseException):
         return FixRequest("TS1505", "Spark refused the statement", why=message, fix="correct the SQL text")
     return FixRequest(
@@ -122,6 +127,17 @@ def translate(error: Exception) -> TablestoreError:
         "Spark could not run the statement",
         why=message,
         fix="correct the statement or its rows; if the machine failed, run it again",
+    )
+
+
+def value_without_result(why: str) -> FixData:
+    """TS2157: what ANSI mode raises, and what some functions raise in both modes."""
+    return FixData(
+        "TS2157",
+        "a value of the query cannot be computed",
+        why=why,
+        fix="correct the row or the expression; for NULL instead of the error use try_divide, try_add, try_cast or "
+        "get(array, index) there, or set spark.sql.ansi.enabled: false for the whole session",
     )
 
 

@@ -1,15 +1,18 @@
 """Values of SQL as a column takes them: casts that lose no value silently, fields of structs that are never swapped.
 
+Rule       Spark's store assignment (spark.sql.storeAssignmentPolicy) says which type may be stored in which column, and
+           Spark itself is asked (TS2156). LEGACY allows every cast.
 Rule       INSERT takes the fields by position, as Spark does. BY NAME, UPDATE and MERGE match names without case.
 INVARIANT  by position, a field that has the name of the column's field at another place is refused (TS1551).
-INVARIANT  what cannot be cast raises instead of becoming NULL, at any depth: Spark's CAST wraps and gives NULL here.
+INVARIANT  what cannot be cast raises instead of becoming NULL, at any depth and in both modes of CAST (ANSI or not).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from pyspark.sql import Column
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - pyspark's own name for it
 from pyspark.sql import types as st
 
@@ -36,6 +39,8 @@ def assigned(value: Value, field: DataField, *, by_name: bool, path: str | None 
     """
     path = path or field.name
     if field.type.is_atomic:
+        if has_spark_type(field.type):
+            _check_assignable(value.type, spark_type(field.type), path)
         return checked_cast(value.column, spark_ddl(field.type), path)
     column = value.column
     if has_spark_type(field.type):
@@ -76,6 +81,7 @@ class _Matching:
         if isinstance(given, st.MapType) and isinstance(wanted, st.MapType):
             return self._map(one, given, wanted, path)
         if _is_leaf(given) and _is_leaf(wanted) and given.simpleString() != wanted.simpleString():
+            _check_assignable(given, wanted, path)
             return checked_cast(one, wanted.simpleString(), path)
         return one
 
@@ -125,6 +131,29 @@ def checked_cast(value: Column, type_text: str, path: str) -> Column:
     told = F.lit(f"TS1603 column {path}: a value does not fit {type_text}: ")
     misfit = value.isNotNull() & cast.isNull()
     return F.when(misfit, F.raise_error(F.concat(told, value.cast("string")))).otherwise(cast)
+
+
+def _check_assignable(given: st.DataType, wanted: st.DataType, path: str) -> None:
+    """Raises FixRequest TS2156 for types that Spark does not store in each other, whatever the values are."""
+    session = SparkSession.getActiveSession()
+    assert session is not None  # the values are analyzed
+    policy = str(session.conf.get("spark.sql.storeAssignmentPolicy")).upper()
+    if given == wanted or not _is_leaf(given) or not _is_leaf(wanted) or policy == "LEGACY":
+        return
+    jvm: Any = session._jvm
+    rules = jvm.org.apache.spark.sql.catalyst.expressions.Cast
+    can_store = rules.canANSIStoreAssign if policy == "ANSI" else rules.canUpCast
+    if not can_store(
+        *(jvm.org.apache.spark.sql.types.DataType.fromJson(one.json()) for one in (given, wanted))
+    ):
+        raise FixRequest(
+            "TS2156",
+            f"a value of type {given.simpleString()} cannot be stored in column {path}",
+            why=f"the column has the type {wanted.simpleString()}, and Spark stores no {given.simpleString()} in it "
+            f"(spark.sql.storeAssignmentPolicy={policy})",
+            fix=f"cast the value in the statement: cast(… as {wanted.simpleString()}); "
+            "spark.sql.storeAssignmentPolicy=LEGACY casts every value",
+        )
 
 
 def _is_leaf(type_: st.DataType) -> bool:

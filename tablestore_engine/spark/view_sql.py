@@ -3,6 +3,7 @@
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
 INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1575): rows
            never come without it.
+INVARIANT  values do not depend on ANSI mode, and are those of format.evolution_cast.
 INVARIANT  positions are the file's row numbers; there is a bit for each row of each file of the group, since a missing
            word would make the filter NULL and hide live rows.
 WHY        Spark evaluates the words once, as a scalar subquery over a one-row table; files without deletions are
@@ -29,6 +30,7 @@ from tablestore_engine.store.read.scan import ScanPlan
 WORD_BITS = 64
 _WORD_COLUMN = "__tablestore_word"
 _NO_COLUMN = "__tablestore_none"
+_BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
 
 
@@ -184,6 +186,17 @@ def _value(expression: str, old: DataType, new: DataType) -> str:
         keys = f"transform(map_keys({expression}), k -> {_value('k', old.key, new.key)})"
         values = f"transform(map_values({expression}), v -> {_value('v', old.value, new.value)})"
         return f"if({expression} is null, null, map_from_arrays({keys}, {values}))"
+    return _atomic(expression, old, new)
+
+
+def _atomic(expression: str, old: DataType, new: DataType) -> str:
+    """The cast of format.evolution_cast, which Spark's own is not in both of its modes."""
+    bits = _BITS.get(new.root, 0)
+    if bits < _BITS.get(old.root, 0):  # wraps around; ANSI mode would raise
+        spare = _BITS["BIGINT"] - bits
+        expression = f"shiftright(shiftleft(cast({expression} as bigint), {spare}), {spare})"
+    if old.root == "DECIMAL" and new.root == "VARCHAR":  # 1E-7 without ANSI mode
+        expression = f"replace(format_number({expression}, {old.scale or 0}), ',', '')"
     return f"cast({expression} as {spark_ddl(new)})"
 
 

@@ -91,7 +91,7 @@
   {%- do validate_fixture_rows(rows, none) -%}
   {%- set selects = [] -%}
   {%- for row in (rows if rows else [{}]) -%}
-    {%- set given = format_row(row, types) if types else tablestore_untyped_row(row) -%}
+    {%- set given = tablestore_fixture_row(row, types) if types else tablestore_untyped_row(row) -%}
     {%- set values = [] -%}
     {%- for name in names -%}
       {%- set nothing = safe_cast("null", types[name]) | trim if types else "null" -%}
@@ -100,6 +100,30 @@
     {%- do selects.append("select " ~ (values | join(", ") if values else "1")) -%}
   {%- endfor -%}
   {{- return(selects | join("\nunion all\n") ~ ("" if rows else "\nlimit 0")) -}}
+{%- endmacro -%}
+
+
+{#- dbt's rows of an expectation, with values that must fit their types. -#}
+{%- macro get_expected_sql(rows, column_name_to_data_types, column_name_to_quoted) -%}
+  {%- set selects = [] -%}
+  {%- for row in rows -%}
+    {%- set values = [] -%}
+    {%- for name, value in tablestore_fixture_row(row, column_name_to_data_types).items() -%}
+      {%- do values.append(value ~ " as " ~ column_name_to_quoted[name]) -%}
+    {%- endfor -%}
+    {%- do selects.append("select " ~ (values | join(", "))) -%}
+  {%- endfor -%}
+  {{- return(selects | join("\nunion all\n") if rows else "select * from dbt_internal_unit_test_actual\nlimit 0") -}}
+{%- endmacro -%}
+
+
+{#- dbt casts by safe_cast: a value that does not fit would be NULL. -#}
+{%- macro tablestore_fixture_row(row, types) -%}
+  {%- set made = format_row(row, types) -%}
+  {%- for name, value in made.items() -%}
+    {%- do made.update({name: value | trim | replace('try_cast(', 'cast(', 1)}) -%}
+  {%- endfor -%}
+  {{- return(made) -}}
 {%- endmacro -%}
 
 
