@@ -48,7 +48,7 @@ def inserted_rows(
         )
     names = [f"c{at}" for at in range(len(given))]
     values = {
-        column: Value(F.col(name), field.dataType)
+        column: Value(F.col(name), field.dataType, frame.sparkSession)
         for column, name, field in zip(given, names, frame.schema.fields, strict=True)
     }
     values |= {column: Value(F.expr(text), st.NullType()) for column, text in constants.items()}

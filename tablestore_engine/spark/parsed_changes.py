@@ -197,7 +197,7 @@ class _Places:
         """Each expression, resolved."""
         found, frame = self._analyzed(expressions, sees)
         return [
-            Value(self._inner.column(one), field.dataType, self._inner.has_subquery(one))
+            Value(self._inner.column(one), field.dataType, frame.sparkSession, self._inner.has_subquery(one))
             for one, field in zip(found, frame.schema.fields, strict=True)
         ]
 

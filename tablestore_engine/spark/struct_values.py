@@ -25,10 +25,11 @@ from tablestore_engine.sql.scanner import quote_string
 
 @dataclass(frozen=True)
 class Value:
-    """An expression with the type that Spark found. Spark takes no subquery in a lambda."""
+    """An expression with the type that Spark found; NULL needs no session. Spark takes no subquery in a lambda."""
 
     column: Column
     type: st.DataType
+    session: SparkSession | None = None
     has_subquery: bool = False
 
 
@@ -40,7 +41,7 @@ def assigned(value: Value, field: DataField, *, by_name: bool, path: str | None 
     path = path or field.name
     if field.type.is_atomic:
         if has_spark_type(field.type):
-            _check_assignable(value.type, spark_type(field.type), path)
+            _check_assignable(value.session, value.type, spark_type(field.type), path)
         return checked_cast(value.column, spark_ddl(field.type), path)
     column = value.column
     if has_spark_type(field.type):
@@ -54,7 +55,7 @@ def match_fields(value: Value, wanted: st.DataType, path: str, *, by_name: bool)
     The expression is evaluated once, as the argument of a lambda. Spark takes no subquery there: one is repeated, since
     Spark runs equal ones once, and refused where lists or maps inside need a lambda.
     """
-    matching = _Matching(by_name, has_subquery=value.has_subquery)
+    matching = _Matching(by_name, value.session, has_subquery=value.has_subquery)
     moved = matching.value(value.column, value.type, wanted, path)
     if moved is value.column or value.has_subquery:
         return moved
@@ -66,6 +67,7 @@ class _Matching:
     """Walks through a type."""
 
     by_name: bool
+    session: SparkSession | None
     has_subquery: bool
 
     def value(self, one: Column, given: st.DataType, wanted: st.DataType, path: str) -> Column:
@@ -81,7 +83,7 @@ class _Matching:
         if isinstance(given, st.MapType) and isinstance(wanted, st.MapType):
             return self._map(one, given, wanted, path)
         if _is_leaf(given) and _is_leaf(wanted) and given.simpleString() != wanted.simpleString():
-            _check_assignable(given, wanted, path)
+            _check_assignable(self.session, given, wanted, path)
             return checked_cast(one, wanted.simpleString(), path)
         return one
 
@@ -133,12 +135,15 @@ def checked_cast(value: Column, type_text: str, path: str) -> Column:
     return F.when(misfit, F.raise_error(F.concat(told, value.cast("string")))).otherwise(cast)
 
 
-def _check_assignable(given: st.DataType, wanted: st.DataType, path: str) -> None:
+def _check_assignable(
+    session: SparkSession | None, given: st.DataType, wanted: st.DataType, path: str
+) -> None:
     """Raises FixRequest TS2156 for types that Spark does not store in each other, whatever the values are."""
-    session = SparkSession.getActiveSession()
-    assert session is not None  # the values are analyzed
+    if given == wanted or not _is_leaf(given) or not _is_leaf(wanted):
+        return
+    assert session is not None  # only NULL has none
     policy = str(session.conf.get("spark.sql.storeAssignmentPolicy")).upper()
-    if given == wanted or not _is_leaf(given) or not _is_leaf(wanted) or policy == "LEGACY":
+    if policy == "LEGACY":
         return
     jvm: Any = session._jvm
     rules = jvm.org.apache.spark.sql.catalyst.expressions.Cast
