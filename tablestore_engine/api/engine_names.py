@@ -50,6 +50,8 @@ class EngineNames:
         catalog = self._warehouse.catalog
         return tuple(sorted(f"{one}.{name}" for one in databases for name in catalog.list_tables(one)))
 
+    tables = list_tables  # its name in other libraries
+
     def exists(self, name: str) -> bool:
         """Whether there is a table of this name.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow.compute as pc
@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.read.expression_condition import ExpressionCondition
+from tablestore_engine.store.read.joint_condition import JointCondition
 from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.rows.row_condition import RowCondition
 
@@ -65,6 +66,30 @@ def parse_scan(
         condition.bind(schema)
     limit = None if limit is None else min(limit, _MOST_ROWS)
     return ScanRequest(names, condition, limit, None if wanted is None else str(wanted))
+
+
+def filtered(request: ScanRequest, schema: TableSchema, wanted: Filter) -> ScanRequest:
+    """With one more filter. Raises FixRequest TS1569 behind a limit, which counts rows before it; as parse_scan."""
+    if request.limit is not None:
+        raise refuse_scan("filter", wanted, "a filter before the limit: table.scan(filter=…, limit=…)")
+    added = parse_scan(schema, None, wanted, None)
+    if request.condition is None or added.condition is None:
+        return replace(request, condition=added.condition, shown=added.shown)
+    both = JointCondition((request.condition, added.condition))
+    return replace(request, condition=both, shown=f"({request.shown}) and ({added.shown})")
+
+
+def selected(request: ScanRequest, schema: TableSchema, columns: Sequence[str]) -> ScanRequest:
+    """With these columns, which the scan must have. Raises NotFound TS1110, FixRequest TS1569."""
+    names = parse_scan(schema, columns, None, None).columns or ()
+    missing = [
+        name
+        for name in names
+        if name not in (schema.field_names if request.columns is None else request.columns)
+    ]
+    if missing:
+        raise refuse_scan("columns", missing, f"some of {', '.join(request.columns or ())}")
+    return replace(request, columns=names)
 
 
 def refuse_scan(name: str, value: object, expected: str) -> FixRequest:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.api.scan_request import Filter, parse_scan
 from tablestore_engine.api.scan_state import state_of
-from tablestore_engine.api.table_reads import TableReads
+from tablestore_engine.api.table_columns import TableColumns
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
@@ -25,7 +25,6 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.foreign_commits import find_foreign_commit, version_for_writer
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
@@ -56,7 +55,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass(frozen=True, repr=False)
-class Table(TableReads):
+class Table(TableColumns):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")
@@ -76,6 +75,7 @@ class Table(TableReads):
         limit: int | None = None,
         snapshot: int | str | None = None,
         tag: str | None = None,
+        timestamp: datetime | int | None = None,
         timestamp_ms: int | datetime | None = None,
         staged: str | None = None,
     ) -> Scan:
@@ -85,7 +85,7 @@ class Table(TableReads):
         filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
                  are not opened
         limit    so many rows at most
-        timestamp_ms   epoch milliseconds, or a datetime with a time zone
+        timestamp  a datetime with a time zone, or epoch milliseconds; `timestamp_ms` is the same
 
         Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
 
@@ -96,23 +96,12 @@ class Table(TableReads):
         >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
         (2, 3)
         """
-        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms, branch=staged)
+        moment = timestamp if timestamp is not None else timestamp_ms
+        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged)
         store = self.store if staged is None else self.store.on_staged(staged)
         resolved = resolve_table(store, None if staged is not None else version)
         request = parse_scan(resolved.schema, columns, filter, limit)
         return Scan(self.warehouse, self.identifier, store, resolved, request)
-
-    def snapshots(self, *, last: int | None = None) -> tuple[Snapshot, ...]:
-        """All snapshots, or the newest `last`, oldest first."""
-        return self.store.snapshots.list_all(last)
-
-    def snapshot_ids(self) -> tuple[int, ...]:
-        """Their ids, ascending."""
-        return self.store.snapshots.list_ids()
-
-    def latest_snapshot_id(self) -> int | None:
-        """None when nothing was committed yet."""
-        return self.store.snapshots.find_latest_id()
 
     def positions(self, version: TableVersion | None = None) -> Mapping[str, str]:
         """How far a state has got in each source of its rows (WriteSpec.positions). Raises FixRequest TS1470."""
@@ -134,6 +123,14 @@ class Table(TableReads):
         [{'id': 2, '_row_kind': '-D'}]
         """
         return read_changes_table(self.store, since, until)
+
+    def changelog(self, since: int = 0, until: int | None = None) -> pa.Table:
+        """`changes`, by default of all snapshots.
+
+        >>> orders.changelog().num_rows
+        3
+        """
+        return self.changes(since, until)
 
     def change_batches(
         self, since: int, until: int | None = None, columns: Sequence[str] | None = None
@@ -323,6 +320,8 @@ class Table(TableReads):
             self.warehouse, self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
         )
 
+    expire_snapshots = expire  # its name in other libraries
+
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
         """Delete the rows of partitions whose time is longer ago than `partition.expiration-time`, in one commit.
 
@@ -337,43 +336,6 @@ class Table(TableReads):
         They are looked at only, unless `delete`. Raises FixData TS1325, TS1326: nothing was deleted; RetryError TS1327.
         """
         return self.warehouse.orphans.of_table(self.identifier, grace_ms=older_than_ms, delete=delete)
-
-    def tag(self, name: str, snapshot_id: int | None = None) -> None:
-        """Name a snapshot, by default the newest. Expiry keeps it as long as it has a name.
-
-        >>> orders.tag("month_end")
-        >>> orders.scan(tag="month_end")
-        Scan('demo.orders', snapshot=1)
-        """
-        self.store.tags.create(name, snapshot_id)
-
-    def delete_tag(self, name: str) -> None:
-        """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
-        delete_tag(self.store.context, name)
-
-    def list_tags(self) -> Mapping[str, int]:
-        """Tag name -> snapshot id."""
-        return self.store.tags.list_all()
-
-    def rollback(self, snapshot_id: int) -> None:
-        """Make an earlier snapshot the newest again; later ones are deleted. Refused with a log: see restore."""
-        self.store.rollback(snapshot_id)
-
-    def restore(
-        self, *, snapshot: int | None = None, tag: str | None = None, timestamp_ms: int | None = None
-    ) -> WriteReport:
-        """The rows of a past state again, as the newest snapshot: history stays, and the log gets what changed.
-
-        Columns are today's. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when somebody committed rows
-        meanwhile, PublishPending TS1070.
-
-        >>> report = orders.delete("region = 'eu'")
-        >>> orders.restore(snapshot=1).inserted
-        2
-        """
-        return self.warehouse.restore(
-            self.identifier, TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms)
-        )
 
     def rescale(self, buckets: int) -> WriteReport:
         """Another number of buckets: all rows are written anew in one commit, none changes. Large work runs on Spark.

@@ -1,4 +1,4 @@
-"""Reading the current state of one table in one call, for Arrow, pandas, polars and DuckDB; all else is Table.scan."""
+"""Reading one state of a table in one call, for Arrow, pandas, polars and DuckDB; all else is Table.scan."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from tablestore_engine.api.guessed_names import OF_TABLE, unknown_attribute
 from tablestore_engine.api.scan_request import parse_scan
+from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
@@ -17,39 +18,41 @@ from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 
 @dataclass(frozen=True, repr=False)
 class TableReads(TableWrites):
-    """The reads of a Table that take no state, columns or filter."""
+    """The reads of a Table that take no columns and no filter."""
 
-    def to_arrow(self) -> pa.Table:
-        """All rows of the current state, as `scan().to_arrow()`.
+    def to_arrow(self, *, snapshot: int | str | None = None, tag: str | None = None) -> pa.Table:
+        """All rows of the current state, or of a snapshot or tag, as `scan().to_arrow()`.
 
         >>> orders.to_arrow().num_rows
         3
         """
-        return self._current().to_arrow()
+        return self._rows(snapshot=snapshot, tag=tag).to_arrow()
 
-    def to_pandas(self) -> Any:  # noqa: ANN401 - pandas is imported by the first call only
-        """All rows of the current state, as `scan().to_pandas()`.
+    def to_pandas(self, *, snapshot: int | str | None = None, tag: str | None = None) -> Any:  # noqa: ANN401 - pandas is imported by the first call only
+        """All rows of the current state, or of a snapshot or tag, as `scan().to_pandas()`.
 
         >>> orders.to_pandas().shape
         (3, 3)
         """
-        return self._current().to_pandas()
+        return self._rows(snapshot=snapshot, tag=tag).to_pandas()
 
-    def to_polars(self) -> pl.DataFrame:
-        """All rows of the current state, as `scan().to_polars()`.
+    def to_polars(self, *, snapshot: int | str | None = None, tag: str | None = None) -> pl.DataFrame:
+        """All rows of the current state, or of a snapshot or tag, as `scan().to_polars()`.
 
         >>> orders.to_polars()["id"].to_list()
         [1, 2, 3]
         """
-        return self._current().to_polars()
+        return self._rows(snapshot=snapshot, tag=tag).to_polars()
 
-    def to_duckdb(self) -> Any:  # noqa: ANN401 - duckdb is an extra
-        """All rows of the current state, as `scan().to_duckdb()`. Raises FixRequest TS1567 when DuckDB is missing.
+    def to_duckdb(self, *, snapshot: int | str | None = None, tag: str | None = None) -> Any:  # noqa: ANN401 - duckdb is an extra
+        """All rows of the current state, or of a snapshot or tag, as `scan().to_duckdb()`.
+
+        Raises FixRequest TS1567 when DuckDB is missing.
 
         >>> orders.to_duckdb().aggregate("sum(amount)").fetchall()
         [(60.0,)]
         """
-        return self._current().to_duckdb()
+        return self._rows(snapshot=snapshot, tag=tag).to_duckdb()
 
     def head(self, rows: int = 5) -> pl.DataFrame:
         """Some rows of the current state as a polars frame, `rows` at most; files after the last one are not opened.
@@ -57,7 +60,7 @@ class TableReads(TableWrites):
         >>> orders.head(2)["id"].to_list()
         [1, 2]
         """
-        return self._current(rows).to_polars()
+        return self._rows(rows).to_polars()
 
     def count(self) -> int:
         """How many rows the current state has, by metadata alone; `len(table)` is the same.
@@ -78,7 +81,9 @@ class TableReads(TableWrites):
         """True, also without rows: a handle is no container of rows."""
         return True
 
-    def _current(self, limit: int | None = None) -> Scan:
-        resolved = resolve_table(self.store, None)
+    def _rows(
+        self, limit: int | None = None, *, snapshot: int | str | None = None, tag: str | None = None
+    ) -> Scan:
+        resolved = resolve_table(self.store, state_of(snapshot=snapshot, tag=tag))
         request = parse_scan(resolved.schema, None, None, limit)
         return Scan(self.warehouse, self.identifier, self.store, resolved, request)

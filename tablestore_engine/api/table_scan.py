@@ -15,7 +15,14 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from tablestore_engine.api.optional_packages import load_package
-from tablestore_engine.api.scan_request import ScanRequest, parse_scan, refuse_spark
+from tablestore_engine.api.scan_request import (
+    Filter,
+    ScanRequest,
+    filtered,
+    parse_scan,
+    refuse_spark,
+    selected,
+)
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.log.json_values import json_texts, object_texts
@@ -61,6 +68,22 @@ class Scan:
         ['id']
         """
         return result_schema(self.resolved.schema, self.request.columns)
+
+    def filter(self, wanted: Filter) -> Scan:
+        """The same rows, of those for which `wanted` is TRUE besides. Raises FixRequest TS1564 to TS1566, TS1569.
+
+        >>> orders.scan(columns=["id"]).filter("amount >= 20").filter("region = 'eu'").to_polars().rows()
+        [(3,)]
+        """
+        return replace(self, request=filtered(self.request, self.resolved.schema, wanted))
+
+    def select(self, *columns: str) -> Scan:
+        """The same rows with these columns. Raises NotFound TS1110, FixRequest TS1569.
+
+        >>> orders.scan(filter="amount >= 20").select("id").to_polars().rows()
+        [(2,), (3,)]
+        """
+        return replace(self, request=selected(self.request, self.resolved.schema, columns))
 
     def plan(self) -> ScanPlan:
         """All files of the state, with the positions of deleted rows; filter and limit do not count here."""

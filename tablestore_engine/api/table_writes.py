@@ -104,7 +104,7 @@ class TableWrites:
         mode = WriteMode.OVERWRITE_PARTITIONS if partitions else WriteMode.OVERWRITE_TABLE
         return self._write(rows, WriteSpec(mode=mode))
 
-    def delete(self, wanted: object) -> WriteReport:
+    def delete(self, where: object) -> WriteReport:
         """Delete the rows that a filter is TRUE of, or the rows of these keys.
 
         Keys are rows as for `upsert`; only the columns of the primary key count. A commit of others meanwhile is no
@@ -117,9 +117,9 @@ class TableWrites:
         >>> orders.scan().to_polars()["id"].to_list()
         [3]
         """
-        if isinstance(wanted, str | pc.Expression):
-            return self._replace([], MatchingRows(condition_of(wanted)))
-        return self._replace([], self._keys(wanted))
+        if isinstance(where, str | pc.Expression):
+            return self._replace([], MatchingRows(condition_of(where)))
+        return self._replace([], self._keys(where))
 
     def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
         """The general form of all writes: what a WriteSpec says, with one commit, as Engine.write does.

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from tablestore_engine.api import Engine
 from tablestore_engine.api.guessed_names import OF_ENGINE, OF_TABLE
+from tablestore_engine.errors import TablestoreError
 
 
 @pytest.fixture
@@ -53,6 +57,71 @@ def test_tables_are_listed_and_looked_for(engine: Engine) -> None:
     assert engine.list_tables() == ("other.t", "shop.orders")
     assert engine.list_tables("shop") == ("shop.orders",)
     assert (engine.exists("shop.orders"), engine.exists("shop.nothing")) == (True, False)
+
+
+GUESSES = """
+    table.append([{"id": 9, "amount": 1.0}])        TS1568: a keyed table takes upsert
+    table.delete(where="id = 3")
+    table.scan(columns=["id"]).filter("amount > 2").filter(pc.field("id") < 3).to_polars()
+    table.scan().select("amount").to_pandas()
+    table.scan(timestamp=datetime.now(UTC)).to_arrow()
+    table.create_tag("v1")
+    table.create_tag("first", snapshot=1)
+    table.tags()
+    table.to_polars(snapshot=1)
+    table.to_arrow(tag="first")
+    table.history()
+    table.changelog()
+    table.rollback_to(2)
+    table.restore(1)
+    table.add_column("note", "string")
+    table.add_column("at", pa.timestamp("us", "UTC"))
+    table.add_column("when", "array<timestamp>")     TS1101: a zone or none
+    table.rename_column("NOTE", "label")
+    table.drop_column("label")
+    table.drop_column("id")                          TS1125: a key
+    table.expire_snapshots(keep=1)
+    table.scan(limit=1).filter("id > 1")             TS1569: a limit counts before it
+    table.scan(columns=["id"]).select("amount")      TS1569: not one of the scan's
+    table.delete_tag("first")
+    engine.tables("shop")
+"""
+
+
+def test_guesses_in_turn(engine: Engine) -> None:
+    """Each line works, or is refused with its code."""
+    names = {
+        "engine": engine,
+        "table": engine.table("shop.orders"),
+        "pc": pc,
+        "pa": pa,
+        "UTC": UTC,
+        "datetime": datetime,
+    }
+    for line in GUESSES.strip().splitlines():
+        call, _, code = line.partition("  TS")
+        if code:
+            with pytest.raises(TablestoreError, match=f"TS{code[:4]}"):
+                eval(call.strip(), names)
+        else:
+            eval(call.strip(), names)
+
+
+def test_narrowed_scans_and_altered_columns_have_the_rows(engine: Engine) -> None:
+    """Filters are joined, states are those that are named, a new column is NULL in stored rows."""
+    table = engine.table("shop.orders")
+    scan = table.scan(columns=["id"]).filter("amount > 2").filter(pc.field("id") < 3)
+    assert scan.to_arrow().to_pylist() == [{"id": 2}]
+    assert "(amount > 2) and (" in repr(scan)
+    assert table.scan(filter="amount > 2").select("amount", "id").to_polars().rows() == [(9.0, 2), (4.5, 3)]
+    assert table.to_polars(snapshot=1)["amount"].to_list() == [1.5, 3.0, 4.5]
+    table.add_column("note", "string")
+    table.rename_column("amount", "price")
+    assert {"id": 1, "price": 1.5, "note": None} in table.to_arrow().to_pylist()
+    table.drop_column("price")
+    assert table.to_arrow().column_names == ["id", "note"]
+    assert table.changelog().num_rows == table.changes(0).num_rows
+    assert (table.tags(), table.history()) == (table.list_tags(), table.snapshots())
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,70 @@
+"""Columns of one table: add, drop and rename. Each is a new version of the schema; no file is written anew."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from tablestore_engine.api.table_states import TableStates
+from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.type_arrow import type_from_arrow
+from tablestore_engine.format.type_text import parse_type
+from tablestore_engine.sql.statement import AddColumns, AlterAction, DropColumns, RenameColumn
+from tablestore_engine.warehouse.statements.table_actions import TableActions
+
+_TWO_MEANINGS = re.compile(r"\btimestamp\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, repr=False)
+class TableColumns(TableStates):
+    """What ALTER TABLE does to columns, without Spark."""
+
+    def add_column(self, name: str, type_: str | pa.DataType) -> None:
+        """A column at the end, NULL in all rows. Raises FixRequest TS1101, TS1112, TS1138 to TS1140.
+
+        `type_` is a pyarrow type, or text such as STRING or DECIMAL(10, 2). A text TIMESTAMP is refused, because
+        engines read it in two ways: write TIMESTAMP_LTZ, or give pyarrow's type.
+
+        >>> orders.add_column("note", "string")
+        >>> orders.to_arrow().column_names
+        ['id', 'region', 'amount', 'note']
+        """
+        self._alter(AddColumns(()), DataField(0, name, _column_type(type_)))
+
+    def drop_column(self, name: str) -> None:
+        """Its values are gone from later states only. Raises NotFound TS1110, FixRequest TS1125 for a key.
+
+        >>> orders.drop_column("amount")
+        >>> orders.to_arrow().column_names, orders.scan(snapshot=1).to_arrow().column_names
+        (['id', 'region'], ['id', 'region', 'amount'])
+        """
+        self._alter(DropColumns((name,)))
+
+    def rename_column(self, name: str, new_name: str) -> None:
+        """The rows stay. Raises NotFound TS1110, FixRequest TS1112, TS1125, TS1139.
+
+        >>> orders.rename_column("region", "area")
+        >>> orders.to_arrow().column_names
+        ['id', 'area', 'amount']
+        """
+        self._alter(RenameColumn(name, new_name))
+
+    def _alter(self, action: AlterAction, *columns: DataField) -> None:
+        place = (self.identifier.database, self.identifier.name)
+        TableActions(self.warehouse).alter(*place, action, columns)
+
+
+def _column_type(given: str | pa.DataType) -> DataType:
+    if isinstance(given, pa.DataType):
+        return type_from_arrow(given)
+    if _TWO_MEANINGS.search(given) is not None:
+        raise FixRequest(
+            "TS1101",
+            f"type {given!r} cannot be read",
+            why="TIMESTAMP has a time zone in Spark's SQL, and none in the format",
+            fix="write TIMESTAMP_LTZ, or give a pyarrow type: pa.timestamp('us') has no zone",
+        )
+    return parse_type(given)

@@ -1,0 +1,76 @@
+"""The states of one table: its snapshots, their names, and going back to one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tablestore_engine.api.table_reads import TableReads
+from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.store.expiry.expire_tag import delete_tag
+from tablestore_engine.warehouse.write_report import WriteReport
+
+
+@dataclass(frozen=True, repr=False)
+class TableStates(TableReads):
+    """Snapshots and tags of a Table."""
+
+    def snapshots(self, *, last: int | None = None) -> tuple[Snapshot, ...]:
+        """All snapshots, or the newest `last`, oldest first."""
+        return self.store.snapshots.list_all(last)
+
+    history = snapshots  # its name in other libraries
+
+    def snapshot_ids(self) -> tuple[int, ...]:
+        """Their ids, ascending."""
+        return self.store.snapshots.list_ids()
+
+    def latest_snapshot_id(self) -> int | None:
+        """None when nothing was committed yet."""
+        return self.store.snapshots.find_latest_id()
+
+    def tag(self, name: str, snapshot_id: int | None = None) -> None:
+        """Name a snapshot, by default the newest. Expiry keeps it as long as it has a name.
+
+        >>> orders.tag("month_end")
+        >>> orders.scan(tag="month_end")
+        Scan('demo.orders', snapshot=1)
+        """
+        self.store.tags.create(name, snapshot_id)
+
+    def create_tag(self, name: str, snapshot: int | None = None) -> None:
+        """`tag`, under its name in other libraries."""
+        self.tag(name, snapshot)
+
+    def delete_tag(self, name: str) -> None:
+        """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
+        delete_tag(self.store.context, name)
+
+    def list_tags(self) -> Mapping[str, int]:
+        """Tag name -> snapshot id."""
+        return self.store.tags.list_all()
+
+    tags = list_tags  # its name in other libraries
+
+    def rollback(self, snapshot_id: int) -> None:
+        """Make an earlier snapshot the newest again; later ones are deleted. Refused with a log: see restore."""
+        self.store.rollback(snapshot_id)
+
+    rollback_to = rollback  # its name in other libraries
+
+    def restore(
+        self, snapshot: int | None = None, *, tag: str | None = None, timestamp_ms: int | None = None
+    ) -> WriteReport:
+        """The rows of a past state again, as the newest snapshot: history stays, and the log gets what changed.
+
+        Columns are today's. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when somebody committed rows
+        meanwhile, PublishPending TS1070.
+
+        >>> report = orders.delete("region = 'eu'")
+        >>> orders.restore(snapshot=1).inserted
+        2
+        """
+        return self.warehouse.restore(
+            self.identifier, TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=timestamp_ms)
+        )
