@@ -19,11 +19,11 @@ _TWO_MEANINGS = re.compile(r"\btimestamp\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, repr=False)
-class TableColumns(TableStates):
+class ColumnChanges(TableStates):
     """What ALTER TABLE does to columns, without Spark."""
 
     def add_column(self, name: str, type_: str | pa.DataType) -> None:
-        """A column at the end, NULL in all rows. Raises FixRequest TS1101, TS1112, TS1138 to TS1140.
+        """A column at the end, NULL in all rows. Raises FixRequest TS1101, TS1112, TS1138 to TS1142.
 
         `type_` is a pyarrow type, or text such as STRING or DECIMAL(10, 2). A text TIMESTAMP is refused, because
         engines read it in two ways: write TIMESTAMP_LTZ, or give pyarrow's type.
@@ -62,9 +62,9 @@ def _column_type(given: str | pa.DataType) -> DataType:
         return type_from_arrow(given)
     if _TWO_MEANINGS.search(given) is not None:
         raise FixRequest(
-            "TS1101",
-            f"type {given!r} cannot be read",
-            why="TIMESTAMP has a time zone in Spark's SQL, and none in the format",
+            "TS1142",
+            f"type {given!r} has two meanings",
+            why="TIMESTAMP has a time zone in the SQL of Spark, and none in the format",
             fix="write TIMESTAMP_LTZ, or give a pyarrow type: pa.timestamp('us') has no zone",
         )
     return parse_type(given)

@@ -76,7 +76,7 @@ GUESSES = """
     table.restore(1)
     table.add_column("note", "string")
     table.add_column("at", pa.timestamp("us", "UTC"))
-    table.add_column("when", "array<timestamp>")     TS1101: a zone or none
+    table.add_column("when", "array<timestamp>")     TS1142: a zone or none
     table.rename_column("NOTE", "label")
     table.drop_column("label")
     table.drop_column("id")                          TS1125: a key
