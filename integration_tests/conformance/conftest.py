@@ -16,6 +16,7 @@ from integration_tests.warehouse_address import warehouse_address
 HERE = Path(__file__).parent
 # Thousands of queries over a few rows: generating code, planning again and shuffling in parallel would only cost time.
 SPARK_CONF = {
+    "spark.sql.storeAssignmentPolicy": "LEGACY",  # tests of dbt write text into DATE and TIMESTAMP
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",

@@ -5,12 +5,7 @@ from dbt.tests.adapter.incremental.test_incremental_merge_exclude_columns import
 from dbt.tests.adapter.incremental.test_incremental_microbatch import BaseMicrobatch
 from dbt.tests.adapter.incremental.test_incremental_on_schema_change import BaseIncrementalOnSchemaChange
 from dbt.tests.adapter.incremental.test_incremental_predicates import BaseIncrementalPredicates
-from dbt.tests.adapter.incremental.test_incremental_unique_id import (
-    BaseIncrementalUniqueKey,
-    seeds__add_new_rows_sql,
-    seeds__duplicate_insert_sql,
-    seeds__seed_csv,
-)
+from dbt.tests.adapter.incremental.test_incremental_unique_id import BaseIncrementalUniqueKey
 from dbt.tests.util import run_dbt
 
 
@@ -20,18 +15,8 @@ class TestIncrementalUniqueKey(BaseIncrementalUniqueKey):
     differs = (
         "run with delete+insert: under the default strategy a unique_key is an enforced primary key, so the three "
         "cases with repeated or NULL keys are refused; a key column that does not exist fails the first run "
-        "already, before anything is written; Spark stores no text in a DATE, so INSERT has date literals"
+        "already, before anything is written"
     )
-
-    @pytest.fixture(scope="class")
-    def seeds(self):
-        """Date literals in the statements."""
-        statements = {
-            "duplicate_insert.sql": seeds__duplicate_insert_sql,
-            "add_new_rows.sql": seeds__add_new_rows_sql,
-        }
-        dated = {name: text.replace("'2022-", "date '2022-") for name, text in statements.items()}
-        return {"seed.csv": seeds__seed_csv, **dated}
 
     @pytest.fixture(scope="class")
     def project_config_update(self):
