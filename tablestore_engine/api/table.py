@@ -14,7 +14,7 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore_engine.api.results import StagedInfo, TableFacts
-from tablestore_engine.api.scan_request import Filter, parse_scan
+from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
 from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_columns import ColumnChanges
 from tablestore_engine.api.table_scan import Scan
@@ -96,7 +96,9 @@ class Table(ColumnChanges):
         >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
         (2, 3)
         """
-        moment = timestamp if timestamp is not None else timestamp_ms
+        if timestamp is not None and timestamp_ms is not None:
+            raise refuse_scan("timestamp_ms", timestamp_ms, "timestamp alone, which means the same")
+        moment = timestamp_ms if timestamp is None else timestamp
         version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged)
         store = self.store if staged is None else self.store.on_staged(staged)
         resolved = resolve_table(store, None if staged is not None else version)

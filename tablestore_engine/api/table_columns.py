@@ -1,4 +1,4 @@
-"""Columns of one table: add, drop and rename. Each is a new version of the schema; no file is written anew."""
+"""Columns of one table: add, drop and rename. Each is a new version of the schema; no data file is rewritten."""
 
 from __future__ import annotations
 

@@ -5,8 +5,8 @@
 WHY        the winner of a claim begins its next commit at once, with all caches filled. A loser must read what the
            winner wrote and plan again, and so loses again, for minutes.
 Rule       a commit that was overtaken LOSSES times puts its turn, and tries again when no older one is there. A commit
-           that meets another one's turn, in the look that precedes its claim anyway, does not claim: it puts a turn
-           behind it and waits.
+           that meets another one's turn, in the look that precedes its claim anyway, does not claim: it puts a
+           later turn and waits.
 INVARIANT  a turn is advice. The claim alone decides who commits, and a writer without turns is as right as one with.
 INVARIANT  nobody waits for the dead: of a turn that stays the oldest for longer than its commit can take it is deleted.
 PAIMON     other engines see no turns, and win as before.

@@ -65,6 +65,7 @@ GUESSES = """
     table.scan(columns=["id"]).filter("amount > 2").filter(pc.field("id") < 3).to_polars()
     table.scan().select("amount").to_pandas()
     table.scan(timestamp=datetime.now(UTC)).to_arrow()
+    table.scan(timestamp=1, timestamp_ms=2)          TS1569: one of them
     table.create_tag("v1")
     table.create_tag("first", snapshot=1)
     table.tags()
