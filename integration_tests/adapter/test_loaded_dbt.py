@@ -69,6 +69,7 @@ class Project:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            process_group=0,
             preexec_fn=_as_in_a_terminal,  # noqa: PLW1509 - this process has one thread
         )
 
@@ -196,22 +197,30 @@ def test_it_does_what_dbt_does(pair: tuple[Project, Project], monkeypatch: pytes
 def test_ctrl_c_in_a_query_and_the_next_command(
     pair: tuple[Project, Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command ends as dbt does, and the next one works: in the same server, with a session that is well."""
+    """The terminal's signal goes to the whole group; the command ends as dbt does and leaves nothing half-made, and the
+    next one works in the same server, with the same session.
+    """
     _, served = pair
     assert served.run("build")[0] == 0
     server = _server(served, monkeypatch)
+    holder = place_of(served.folder).holder()
+    assert holder is not None
     (served.folder / "models" / "slow.sql").write_text(SLOW)
     process = served.start(("run", "--select", "slow"))
     assert process.stdout is not None
     for line in process.stdout:
         if "START sql table model demo.slow" in line:
             break
-    process.send_signal(signal.SIGINT)
+    os.killpg(process.pid, signal.SIGINT)
     process.communicate(timeout=HANG_SECONDS)
     assert process.returncode != 0
+    with Engine(str(served.folder / "warehouse")) as engine:
+        assert engine.staged("demo") == ()
+        assert engine.find_table("demo.slow") is None
     (served.folder / "models" / "slow.sql").unlink()
     assert served.run("build")[0] == 0
     assert _server(served, monkeypatch) == server
+    assert place_of(served.folder).holder() == holder
 
 
 def _children(pid: int) -> list[int]:

@@ -34,12 +34,27 @@ print("up", flush=True)
 sys.stdin.readline()
 {READ}
 """
-ENDLESS = """
+UP = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have had it ignored
 engine.spark
 print("up", flush=True)
+"""
+ENDLESS = f"""{UP}
 engine.sql("select count(*) from range(10000000) a cross join range(10000000) b where a.id + b.id < 0")
+"""
+
+HANGING = """
+import threading
+jvm = engine.spark.sparkContext._jvm
+threading.Thread(target=jvm.java.lang.Thread.sleep, args=[3_600_000], daemon=True).start()
+threads = jvm.java.lang.management.ManagementFactory.getThreadMXBean()
+while True:
+    told = [one.toString() for one in threads.dumpAllThreads(False, False)]
+    if any("Thread.sleep" in one and "py4j" in one for one in told):
+        break
+print("hangs", flush=True)
+threading.Event().wait()
 """
 
 
@@ -154,20 +169,50 @@ def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> No
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_a_session_whose_command_was_stopped_is_replaced(folder: Folder, number: signal.Signals) -> None:
-    """Its query may still run, or be planned: the next command finds another JVM, and the old one is gone."""
-    folder.run(WRITE.replace("ROWS", "[1]"))
+def test_session_of_a_stopped_query_stays_for_the_next_command(
+    folder: Folder, number: signal.Signals
+) -> None:
+    """The query's job is cancelled; the same JVM serves the next command, and a third one after it."""
+    folder.run(WRITE.replace("ROWS", "[1]") + READ)
+    before = folder.holder()
     process = folder.start(ENDLESS)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
-    before = folder.session("status")["pid"]
     process.send_signal(number)
     process.communicate()
+    assert folder.holder() == before
+    running = "print(list(engine.spark.sparkContext.statusTracker().getActiveJobsIds()))"
+    assert folder.run(running) == "[]"
     assert folder.run(READ) == "((1,),)"
-    after = folder.holder()
-    if before is not None:
-        assert after != before
-        wait_until_gone(int(str(before)))
+    assert folder.holder() == before
+
+
+def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> None:
+    """As the analysis of a deep plan: no cancelled job ends it. The next command has another JVM."""
+    folder.run(WRITE.replace("ROWS", "[1]") + READ)
+    before = folder.holder()
+    process = folder.start(HANGING)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "hangs\n"
+    process.kill()
+    process.communicate()
+    assert folder.run(READ) == "((1,),)"
+    assert folder.holder() != before
+    wait_until_gone(before)
+
+
+def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
+    """Its holder ends by itself, and the next command starts another one."""
+    folder.run(WRITE.replace("ROWS", "[1]") + READ)
+    before = folder.holder()
+    state = next(Path(folder.environment["TABLESTORE_CACHE"]).glob("sessions/*/state.json"))
+    os.kill(json.loads(state.read_text())["java"], signal.SIGKILL)
+    wait_until_gone(json.loads(state.read_text())["java"])
+    assert folder.session("status")["pid"] is None
+    assert not state.exists()
+    wait_until_gone(before)
+    assert folder.run(READ) == "((1,),)"
+    assert folder.holder() != before
 
 
 def test_other_settings_are_another_session(folder: Folder) -> None:

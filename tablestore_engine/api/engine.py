@@ -83,13 +83,13 @@ class Engine(EngineNames):
 
     def __init__(
         self,
-        warehouse: str,
+        warehouse: str | os.PathLike[str],
         *,
         spark: SparkSettings | Callable[[], SparkSettings] | None = None,
         log: Mapping[str, str] | None = None,
         runtime: Runtime = SYSTEM,
         trusted_sql: bool = False,
-        scratch: str | None = None,
+        scratch: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] = os.environ,
         say: Callable[[str], None] = silent,
     ) -> None:
@@ -100,12 +100,12 @@ class Engine(EngineNames):
         )
         logs = KafkaSystem(self._clients, runtime, say)
         self._warehouse = Warehouse(
-            warehouse,
+            os.fspath(warehouse),
             spark or SparkSettings(),
             logs,
             runtime,
             trusted_sql=trusted_sql,
-            scratch=scratch or environ.get(SCRATCH_ENV),
+            scratch=os.fspath(scratch) if scratch else environ.get(SCRATCH_ENV),
             say=say,
         )
         self._is_registered = False

@@ -30,6 +30,8 @@ class EngineNames:
 
     def __getattr__(self, name: str) -> object:
         """Names of other libraries: the error has the call. Raises AttributeError."""
+        if hasattr(type(self), name):  # a property that failed so: its own error is the true one
+            return object.__getattribute__(self, name)
         raise unknown_attribute("Engine", name, OF_ENGINE)
 
     def _identifier(self, name: str) -> Identifier:

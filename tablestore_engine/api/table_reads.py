@@ -75,6 +75,8 @@ class TableReads(TableWrites):
 
     def __getattr__(self, name: str) -> object:
         """Names of other libraries: the error has the call. Raises AttributeError."""
+        if hasattr(type(self), name):  # a property that failed so: its own error is the true one
+            return object.__getattribute__(self, name)
         raise unknown_attribute("Table", name, OF_TABLE)
 
     def __bool__(self) -> bool:

@@ -30,6 +30,7 @@ def _session(arguments: argparse.Namespace) -> int:
     elif arguments.action == "stop":
         place.forget()
         stop_server(place)
+    place.drop_dead()
     _tell(place, as_json=arguments.json)
     return 0
 

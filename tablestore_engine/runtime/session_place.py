@@ -48,18 +48,20 @@ def start_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class HolderState:
-    """A running holder. `begun`: start time of its process, `digest`: of how it was started."""
+    """A running holder. `begun`: start time of its process, `digest`: of how it was started, `java`: its JVM's id."""
 
     pid: int
     begun: str
     port: int
     secret: str
     digest: str
+    java: int
+    java_begun: str
 
     @property
     def is_alive(self) -> bool:
-        """The very process, not a later one of the same id."""
-        return start_time(self.pid) == self.begun
+        """The very processes, not later ones of the same ids."""
+        return start_time(self.pid) == self.begun and start_time(self.java) == self.java_begun
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,15 @@ class SessionPlace:
         self.end_holder()
 
     def holder(self) -> HolderState | None:
-        """The process that runs; None when none does."""
+        """The process that runs, with its JVM; None when none does."""
+        found = self._read()
+        return found if found is not None and found.is_alive else None
+
+    def _read(self) -> HolderState | None:
         try:
-            found = HolderState(**json.loads((self.folder / _STATE).read_text("utf-8")))
+            return HolderState(**json.loads((self.folder / _STATE).read_text("utf-8")))
         except (OSError, ValueError, TypeError):
             return None
-        return found if found.is_alive else None
 
     def end_holder(self) -> None:
         """Its JVM ends with it."""
@@ -108,6 +113,22 @@ class SessionPlace:
                 os.kill(found.pid, signal.SIGTERM)
             while found.is_alive:
                 time.sleep(_POLL_SECONDS)
+        self._clear()
+
+    def withdraw(self, state: HolderState) -> None:
+        """By the holder, at its end: its state goes, the one of a successor stays."""
+        if self._read() == state:
+            self._clear()
+
+    def drop_dead(self) -> None:
+        """What a holder has left that was killed, or whose JVM was; nothing while a command works, or starts one."""
+        lock = self.try_lock() if self.folder.is_dir() else None
+        if lock is not None:
+            with lock:
+                if self.holder() is None:
+                    self._clear()
+
+    def _clear(self) -> None:
         for name in (_STATE, _MARK):
             (self.folder / name).unlink(missing_ok=True)
 

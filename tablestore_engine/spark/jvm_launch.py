@@ -78,6 +78,14 @@ def join_gateway(port: int, secret: str) -> Any:  # noqa: ANN401 - py4j has no t
     return gateway
 
 
+def leave_gateway() -> None:
+    """Of a JVM that was joined: the next start of the process makes one of its own."""
+    if SparkContext._gateway is not None:
+        SparkContext._gateway.close()  # the JVM belongs to another process
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+
+
 def forget_gateway() -> None:
     """After a failed start: end the JVM, so that the next try starts a new one."""
     gateway = SparkContext._gateway

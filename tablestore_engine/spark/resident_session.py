@@ -7,8 +7,9 @@ INVARIANT  one command at a time: a second one starts a session of its own. Spar
 INVARIANT  catalog, views, settings and cached data belong to a command: it gets a SharedState of its own.
 INVARIANT  a session is used only by who would have started it in the same way: the same Spark settings, folder,
            programs and environment. Else it is replaced.
-CRASH      a command that is killed or interrupted leaves the mark `in-use`: its work may still run in the JVM, so the
-           next command replaces the process instead of using it.
+CRASH      a command that is killed or interrupted leaves the mark `in-use`: its work may still run in the JVM. The
+           holder cancels its jobs; the next command replaces the process when a call of it does not end (a plan is
+           analysed).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import atexit
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import pyspark
+from py4j.java_gateway import JavaObject
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
@@ -36,12 +39,18 @@ from tablestore_engine.runtime.session_place import (
     place_of,
     start_environment,
 )
-from tablestore_engine.spark.jvm_launch import join_gateway
+from tablestore_engine.spark.jvm_launch import join_gateway, leave_gateway
 
 HOLDER = "tablestore_engine.spark.session_holder"
 IDLE_SECONDS = 1800.0
 _START_SECONDS = 180.0
 _POLL_SECONDS = 0.05
+_SETTLE_SECONDS = (
+    5.0  # cancelled tasks end in a fraction of a second; a new session costs more than twice that
+)
+# In the stacks of Java threads that work for a command. A deep analysis has more frames than a stack shows: its call is
+# not among them.
+_PY4J_CALL, _SQL_WORK = "py4j.commands.", re.compile(r"\bsql\.catalyst\.|\bexecution\.streaming\.")
 _ABANDONED = threading.Event()
 
 
@@ -65,14 +74,15 @@ def attach(settings: Mapping[str, Any]) -> SparkSession | None:
         return None
     digest = digest_of(settings, os.environ)
     holder = place.holder()
-    if holder is None or holder.digest != digest or place.mark.exists():
+    session = None if holder is None or holder.digest != digest else _connect(holder, place)
+    if session is None:
         place.end_holder()
         holder = _start_holder(place, {**settings, "digest": digest, "idle_seconds": idle})
-    if holder is None:
+        session = None if holder is None else _connect(holder, place)
+    if session is None:
         lock.close()
         return None
     place.mark.touch()
-    session = _connect(holder)
     atexit.register(_detach, place, lock)
     return session
 
@@ -100,13 +110,16 @@ def _start_holder(place: SessionPlace, request: Mapping[str, Any]) -> HolderStat
     return None
 
 
-def _connect(holder: HolderState) -> SparkSession:
-    """What the command before has left behind goes first."""
+def _connect(holder: HolderState, place: SessionPlace) -> SparkSession | None:
+    """What the command before has left behind goes first; None when that does not end."""
     gateway = join_gateway(holder.port, holder.secret)
     jvm: Any = gateway.jvm
     running = jvm.org.apache.spark.SparkContext.getOrCreate()
     java = jvm.org.apache.spark.api.java.JavaSparkContext.fromSparkContext(running)
     running.cancelAllJobs()
+    if place.mark.exists() and not _settles(jvm, running):
+        leave_gateway()
+        return None
     for one in java.getPersistentRDDs().values():
         one.unpersist()
     context = SparkContext(gateway=gateway, jsc=java, conf=SparkConf(_jvm=jvm, _jconf=java.getConf()))
@@ -114,8 +127,25 @@ def _connect(holder: HolderState) -> SparkSession:
     return SparkSession(context, jvm.org.apache.spark.sql.classic.SparkSession(running))
 
 
+def _settles(jvm: Any, running: Any) -> bool:  # noqa: ANN401 - py4j has no types
+    """Whether nothing works for a command any more: no task, no call but this one, no stream."""
+    deadline = time.monotonic() + _SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        running.cancelAllJobs()  # a plan that was left may begin one just now
+        executors = running.statusTracker().getExecutorInfos()
+        tasks = sum(one.numRunningTasks() for one in executors)
+        traces = jvm.java.lang.Thread.getAllStackTraces()
+        values = JavaObject.__getattr__(traces, "values")()  # Java's: py4j gives a map the methods of a dict
+        threads = jvm.java.util.Arrays.deepToString(values.toArray()).split("], [")
+        calls = sum(_PY4J_CALL in one for one in threads)
+        if not tasks and calls <= 1 and not any(map(_SQL_WORK.search, threads)):
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
 def leave_work_behind() -> None:
-    """Work was stopped: some of it may still run or be planned in the JVM, so the next command replaces that."""
+    """Work was stopped: some of it may still run or be planned in the JVM, so the next command looks at that first."""
     _ABANDONED.set()
 
 

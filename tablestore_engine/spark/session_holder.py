@@ -2,7 +2,8 @@
 
 Steps      settings from stdin → a session as every command starts it → state.json → waits → ends
 INVARIANT  it ends by itself: when nobody used it for the idle time, when its request or its state is gone or is
-           another process's, when the session has died, and by SIGTERM.
+           another process's, when its JVM has died, and by SIGTERM. Its state goes with it.
+INVARIANT  jobs of a command that was stopped or killed are cancelled within a second.
 CRASH      killed: the JVM ends, since its input does; the next command starts another one.
 """
 
@@ -13,6 +14,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -31,19 +33,28 @@ def hold(request: dict[str, Any], stopped: threading.Event) -> None:
     scratch = session_scratch(ScratchPlace(None, os.environ.get(SCRATCH_ENV)), settings)
     session = start_session(settings, scratch)
     gateway: Any = session.sparkContext._gateway
-    begun = start_time(os.getpid())
+    parameters, java = gateway.gateway_parameters, int(gateway.jvm.java.lang.ProcessHandle.current().pid())
+    begun, java_begun = start_time(os.getpid()), start_time(java)
     assert begun is not None
-    parameters = gateway.gateway_parameters
-    state = HolderState(
-        os.getpid(), begun, int(parameters.port), str(parameters.auth_token), request["digest"]
-    )
+    assert java_begun is not None
+    port, secret = int(parameters.port), str(parameters.auth_token)
+    state = HolderState(os.getpid(), begun, port, secret, request["digest"], java, java_begun)
     place = place_of(Path.cwd())
     place.publish(state)
-    _wait(place, state, float(request["idle_seconds"]), stopped)
-    session.stop()
+    _wait(place, state, float(request["idle_seconds"]), stopped, session.sparkContext.cancelAllJobs)
+    place.withdraw(state)
+    if start_time(java) is not None:
+        session.stop()
 
 
-def _wait(place: SessionPlace, state: HolderState, idle_seconds: float, stopped: threading.Event) -> None:
+def _wait(
+    place: SessionPlace,
+    state: HolderState,
+    idle_seconds: float,
+    stopped: threading.Event,
+    cancel: Callable[[], None],
+) -> None:
+    """`cancel`: of jobs that a command left; a plan that it left may begin one later."""
     idle = 0.0
     while not stopped.wait(_POLL_SECONDS) and idle < idle_seconds:
         if place.idle_seconds is None or place.holder() != state:
@@ -51,7 +62,9 @@ def _wait(place: SessionPlace, state: HolderState, idle_seconds: float, stopped:
         lock = place.try_lock()
         idle = 0.0 if lock is None else idle + _POLL_SECONDS
         if lock is not None:
-            lock.close()
+            with lock:
+                if place.mark.exists():
+                    cancel()
 
 
 def main() -> int:

@@ -142,3 +142,26 @@ def test_name_of_another_library_is_refused_with_the_right_call(engine: Engine, 
         or method == "schema"
     )
     assert not hasattr(handle, "nothing_like_it")
+
+
+def test_warehouse_of_a_path_is_that_of_its_text(tmp_path: Path) -> None:
+    """Paths of pathlib are taken, also for scratch; what is neither text nor a path is refused by its type."""
+    with Engine(tmp_path / "w", scratch=tmp_path / "scratch") as engine:
+        engine.create_table("shop.orders", [{"id": 1}], primary_key="id")
+        assert engine.warehouse == Engine(str(tmp_path / "w")).warehouse
+    assert Engine(str(tmp_path / "w")).exists("shop.orders")
+    with pytest.raises(TypeError, match="not int"):
+        Engine(5)  # type: ignore[arg-type] # as a user may
+
+
+def test_property_that_fails_says_its_own_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An AttributeError inside a property is not taken for an unknown name of the handle."""
+
+    def fail(_: object) -> None:
+        raise AttributeError("the true one")
+
+    for owner in (Engine(tmp_path), Engine(tmp_path).create_table("shop.t", [{"id": 1}], primary_key="id")):
+        with monkeypatch.context() as planted:
+            planted.setattr(type(owner), "broken", property(fail), raising=False)
+            with pytest.raises(AttributeError, match="the true one"):
+                owner.broken  # type: ignore[attr-defined] # noqa: B018 - planted just now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,17 +57,43 @@ def test_folders_have_sessions_of_their_own(tmp_path: Path, place: SessionPlace)
 
 
 def test_a_state_of_a_dead_process_is_none(place: SessionPlace) -> None:
-    """Nor is one of a later process that got the same id; a damaged file is none."""
+    """Nor is one of a later process that got the same id, or whose JVM is gone; a damaged file is none."""
     place.want(60)
     own = start_time(os.getpid())
     assert own is not None
-    alive = HolderState(os.getpid(), own, 1, "s", "d")
+    alive = HolderState(os.getpid(), own, 1, "s", "d", os.getpid(), own)
     place.publish(alive)
     assert place.holder() == alive
-    place.publish(HolderState(os.getpid(), "long ago", 1, "s", "d"))
-    assert place.holder() is None
+    for dead in (replace(alive, begun="long ago"), replace(alive, java_begun="long ago")):
+        place.publish(dead)
+        assert place.holder() is None
     (place.folder / "state.json").write_text("{")
     assert place.holder() is None
+
+
+def test_state_of_a_dead_holder_is_dropped_while_no_command_works(place: SessionPlace) -> None:
+    """A command that starts a holder has the lock; a holder that ends leaves the state of its successor."""
+    place.drop_dead()  # nobody has asked for a session yet
+    place.want(60)
+    own = str(start_time(os.getpid()))
+    alive = HolderState(os.getpid(), own, 1, "s", "d", os.getpid(), own)
+    dead = replace(alive, begun="long ago")
+    state = place.folder / "state.json"
+    place.publish(alive)
+    place.drop_dead()
+    place.withdraw(dead)
+    assert place.holder() == alive
+    place.publish(dead)
+    lock = place.try_lock()
+    assert lock is not None
+    with lock:
+        place.drop_dead()
+    assert state.exists()
+    place.drop_dead()
+    assert not state.exists()
+    place.publish(alive)
+    place.withdraw(alive)
+    assert not state.exists()
 
 
 def test_one_command_at_a_time(place: SessionPlace) -> None:
