@@ -156,6 +156,10 @@ class FixData(TablestoreError, ValueError):
     """
 
 
+class RepeatedKeys(FixData):
+    """TS1601: rows of one write have the same key, and nothing orders them."""
+
+
 class Unsupported(TablestoreError):
     """A feature of the format, of SQL or of Kafka that is refused by name, never guessed.
 

@@ -226,3 +226,35 @@ def test_column_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
     assert "TS2011" in feed.log
     run(feed, text, "--full-refresh")
     assert found(feed) == []
+
+
+def test_field_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
+    """TS2011 also for fields of structs, in arrays and maps, also when their names are swapped; and under changes(), of
+    which a full refresh is the way out too.
+    """
+    made = (
+        "create table demo.plain (id int not null, s struct<a: int, b: int>, l array<struct<a: int, b: int>>, "
+        "m map<string, struct<a: int, b: int>>) tblproperties ('primary-key' = 'id')"
+    )
+    row = "named_struct('a', 1, 'b', 2), array(named_struct('a', 1, 'b', 2)), map('k', named_struct('a', 1, 'b', 2))"
+    stream, changes = "{{ stream(source('raw', 'plain')) }}", "{{ changes(source('raw', 'plain')) }}"
+    streamed = HEAD + f"select id, s.b + l[0].a + m['k'].a as v, _row_kind, _snapshot_id from {stream}"
+    changed = streamed.replace("streaming", "incremental").replace(stream, changes)
+    for text, field in ((streamed, "s.b"), (streamed, "l.element.a"), (changed, "m.value.a"), (changed, "s")):
+        feed.engine.sql("drop table if exists demo.plain")
+        feed.engine.sql(made)
+        feed.engine.sql(f"insert into demo.plain values (1, {row}), (2, {row})")
+        run(feed, text, "--full-refresh")
+        run(feed, text)
+        if field == "s.b":  # a and b exchange their names
+            for old, new in (("a", "c"), ("b", "a"), ("c", "b")):
+                feed.engine.sql(f"alter table demo.plain rename column s.{old} to {new}")
+        else:
+            kind = "struct<a: int, b: int>" if field == "s" else "int"
+            feed.engine.sql(f"alter table demo.plain drop column {field}")
+            feed.engine.sql(f"alter table demo.plain add column {field} {kind}")
+        feed.engine.sql("delete from demo.plain where id = 2")
+        run(feed, text, ok=False)
+        assert f"TS2011 model m cannot resume: {field} of demo.plain" in feed.log
+        run(feed, text, "--full-refresh")
+        assert [one for one, *_ in found(feed)] == [1]

@@ -245,3 +245,53 @@ def test_a_temporary_function_is_a_part_of_the_query(events: Shop) -> None:
     project.write_text(f"{before}\non-run-start: '{function.replace('@', '3')}'\n")
     run(events, text, ok=False)
     assert "TS1860" in events.log
+
+
+@pytest.mark.parametrize(
+    ("start", "value"),
+    [
+        ("create or replace temporary view lookup as select @ as f", "(select max(f) from lookup)"),
+        ("declare or replace variable factor int default @", "factor"),
+        ("create or replace view demo.lookup as select @ as f", "(select max(f) from demo.lookup)"),
+        ("set path = system.builtin, system.session, spark_catalog.demo@", "2"),
+    ],
+)
+def test_what_a_name_of_the_query_means_is_a_part_of_it(events: Shop, start: str, value: str) -> None:
+    """With another temporary view, variable, view or path the SQL is another one (TS1846), though its text is the same;
+    taken back, the run resumes.
+    """
+    project = events.folder / "dbt_project.yml"
+    before = project.read_text()
+    text = "{{ config(materialized='streaming', unique_key='id', on_configuration_change='fail') }} "
+    text += f"select id, {value} as v from {{{{ stream(source('raw', 'ev')) }}}}"
+    starts = ["set spark.sql.path.enabled = true", *(start.replace("@", one) for one in "23")]
+    try:
+        project.write_text(f"{before}\non-run-start: ['{starts[0]}', '{starts[1]}']\n")
+        assert run(events, text) == [(1, 2), (2, 2)]
+        add(events, (3, "b"))
+        project.write_text(f"{before}\non-run-start: ['{starts[0]}', '{starts[2]}']\n")
+        run(events, text, ok=False)
+        assert "TS1846" in events.log
+        project.write_text(f"{before}\non-run-start: ['{starts[0]}', '{starts[1]}']\n")
+        assert run(events, text) == [(1, 2), (2, 2), (3, 2)]
+    finally:
+        for statement in ("set path = default_path", "set spark.sql.path.enabled = false"):
+            events.engine.sql(statement)
+
+
+@pytest.mark.parametrize("join", ["", " join {{ source('raw', 'ev') }} o on o.id = e.id and o.v = e.v"])
+def test_key_in_several_snapshots_of_a_range_keeps_the_row_of_the_latest(events: Shop, join: str) -> None:
+    """In the first run and in a later one; twice in one snapshot it is an error and nothing is written (TS1601)."""
+    text = "{{ config(materialized='streaming', unique_key='id') }} select e.id, e.v from "
+    text += "{{ stream(source('raw', 'ev')) }} e" + join
+    add(events, (1, "b"), (3, "c"))
+    add(events, (1, "c"))
+    assert run(events, text) == [(1, "c"), (2, "b"), (3, "c")]
+    for one in "zyx":
+        add(events, (2, one))
+    assert run(events, text) == [(1, "c"), (2, "x"), (3, "c")]
+    add(events, (4, "d"), (4, "e"))
+    add(events, (1, "d"))
+    run(events, text, ok=False)
+    assert "TS1601" in events.log
+    assert rows(events) == [(1, "c"), (2, "x"), (3, "c")]

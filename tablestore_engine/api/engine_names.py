@@ -17,7 +17,6 @@ from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.spark.session_definitions import read_functions
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.write_spec import TableSpec
@@ -186,12 +185,6 @@ class EngineNames:
     def functions(self, database: str) -> tuple[str, ...]:
         """Names of the SQL functions of a database, sorted."""
         return self._warehouse.catalog.functions.list_names(database)
-
-    def function_texts(self, sql: str) -> str:
-        """What a text calls: functions of the warehouse and, where Spark runs, of its session; empty for none."""
-        stored, spark = self._warehouse.relations.names.function_texts(sql), self._warehouse.session
-        temporary = read_functions(spark.get(), [sql, stored]) if spark.is_started else []
-        return "\n".join([*filter(None, [stored]), *("\n".join(lines) for lines in temporary)])
 
     def set_comments(self, name: str, comment: str | None, columns: Mapping[str, str]) -> None:
         """Comments of a table (one new schema version) or view."""

@@ -25,7 +25,6 @@ from tablestore_engine.catalog.resolved_names import (
 )
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.sql.as_of_clause import called_names
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.stage.staging import find_stage_name
@@ -89,19 +88,6 @@ class NameLookup:
             return None if database == database.lower() else self.find_function(database.lower(), name)
         is_volatile = found.parsed(identifier).is_deterministic is False
         return ResolvedFunction(found.sql, is_volatile, found.sql in self._own_texts)
-
-    def function_texts(self, sql: str) -> str:
-        """Stored texts of the functions that a text calls, also through other functions; sorted by name."""
-        found: dict[tuple[str, str], str] = {}
-        todo = list(called_names(sql))
-        while todo:
-            database, name = todo.pop()
-            key = (database.lower(), name.lower())
-            function = None if key in found else self.find_function(database, name)
-            if function is not None:
-                found[key] = function.sql
-                todo += called_names(function.sql)
-        return "\n".join(f"{'.'.join(key)}{text}" for key, text in sorted(found.items()))
 
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""

@@ -104,6 +104,14 @@ def _variables(plan: PlanNode) -> Iterator[str]:
                     yield json.dumps(facts, sort_keys=True, default=str)
 
 
+def read_path(session: SparkSession) -> tuple[str, ...]:
+    """What SET PATH has set in the session: where names of one part are looked for; empty by default."""
+    manager = _catalog(session, "catalogManager")
+    if "storedSessionPathEntries" not in dir(manager) or manager.storedSessionPathEntries().isEmpty():
+        return ()  # Spark 4.1 has no paths
+    return (f"path {manager.storedSessionPathEntries().get()}",)
+
+
 def read_functions(session: SparkSession, texts: Sequence[str]) -> list[list[str]]:
     """Definitions, line by line, of the temporary functions that the texts can call, also through each other."""
     all_of_them = any("identifier" in text.lower() for text in texts)

@@ -37,7 +37,7 @@ from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.moving_times import find_moving_time
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
-from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions
+from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.traced_plan import TracedPlan
@@ -121,16 +121,12 @@ class TracedQuery:
         """A digest of all that its result depends on besides its text and the rows of its tables: texts of views, ids
         of columns that it uses, fixed states that it names, settings and definitions of the session.
         """
-        parts = [read_result_settings(self._resolver.session), *self._definitions.texts]
+        parts = [read_result_settings(self._resolver.session), *self.definitions()]
         used: dict[str, set[str]] = {}
         for one in self.occurrences:
             used.setdefault(one.table.lower(), set()).update(map(str.lower, one.columns.values()))
         for (database, name), found in sorted(self._names.items()):
-            if isinstance(found, ResolvedView):
-                parts.append(f"view {database}.{name}: {found.sql}")
-            elif isinstance(found, ResolvedFunction):
-                parts.append(f"function {database}.{name}: {found.sql}")
-            elif isinstance(found, ResolvedTable) and (found.is_clause or split_database(database)[1]):
+            if isinstance(found, ResolvedTable) and (found.is_clause or split_database(database)[1]):
                 parts.append(f"state {database}.{name}: {found.key}")
             elif isinstance(found, ResolvedTable):
                 columns = used.get(f"{database}.{name}", set())
@@ -140,6 +136,17 @@ class TracedQuery:
                     f"column {database}.{name}: {field.name} {field.id} {field.type}" for field in fields
                 ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+    def definitions(self) -> tuple[str, ...]:
+        """What its names mean besides tables, by content: views, functions and variables of the warehouse and of the
+        session, and the path by which Spark finds them.
+        """
+        stored = [
+            f"{'view' if isinstance(found, ResolvedView) else 'function'} {database}.{name}: {found.sql}"
+            for (database, name), found in sorted(self._names.items())
+            if isinstance(found, ResolvedView | ResolvedFunction)
+        ]
+        return (*read_path(self._resolver.session), *self._definitions.texts, *stored)
 
     def general_clause(self, key: Sequence[str], primary_key: Sequence[str] = ()) -> str | None:
         """Why no run of the query can be restricted to keys, whatever changed. `primary_key`: of the result's table, if

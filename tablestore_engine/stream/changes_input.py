@@ -1,7 +1,7 @@
 """A table as the input of another: which of its changes come next, and the position behind them.
 
-Position   {"snapshot", "commit"}: the commit says which snapshot is meant. A staged one is published under another
-           number when the table was folded meanwhile, with the same commit and the same rows.
+Position   {"snapshot", "commit", "schema"}: the commit says which snapshot is meant. A staged one is published under
+           another number when the table was folded meanwhile, with the same commit and the same rows.
 INVARIANT  who has nothing but changes follows no table that loses what its rows were before: TS1481.
 INVARIANT  a snapshot with the number of the position and another commit is not where the reader was: TS1474, no gap.
 """
@@ -9,9 +9,11 @@ INVARIANT  a snapshot with the number of the position and another commit is not 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import ChangesBetween
@@ -29,8 +31,9 @@ TABLE_SOURCE = "table:"  # before its identity, in a table's name among the posi
 class ChangesInput:
     """`source`: the input's name among positions, by its identity. `step` None: nothing is new.
 
-    `next_snapshot`: the first that the reader needs if this range is never committed. `exchanged`: names that mean
-    other columns at the end than at the begin: rows that were read before have the values of the former.
+    `next_snapshot`: the first that the reader needs if this range is never committed. `exchanged`: names of columns
+    and of fields in them (`s.v`, `list.element.v`) that mean others at the end than at the begin: rows that were read
+    before have the values of the former.
     """
 
     source: str
@@ -66,24 +69,48 @@ def plan_changes(
     if branch is None and since is not None and most is not None and newest is not None:
         cut = store.snapshots.get(min(newest.id, since + most))
         end = cut if store.context.schema_at(cut).id == store.context.schema_at(newest).id else newest
-    after = position if end is None else _encode(end)
+    ends = store if branch is None else store.on_staged(branch)
+    now = None if end is None else ends.context.schema_at(end)
+    after = position if end is None or now is None else _encode(end, now)
     until = 0 if end is None else end.id
-    step = None if after == position or after is None else PositionStep(position, after)
+    is_same = after is None or (position is not None and _commit_in(after) == _commit_in(position))
+    step = None if is_same or after is None else PositionStep(position, after)
     between = ChangesBetween(since, branch=branch) if branch is not None else ChangesBetween(since, until)
     following = (0 if newest is None else newest.id) + 1 if since is None else since + 1
-    ends = store if branch is None else store.on_staged(branch)
-    exchanged = () if since is None or end is None else _exchanged(store, since, ends.context.schema_at(end))
+    exchanged: tuple[str, ...] = ()
+    if since is not None and now is not None and position is not None:
+        exchanged = _exchanged(store, position, since, now)
     return ChangesInput(source_of(store), between, step, following, exchanged)
 
 
-def _exchanged(store: TableStore, since: int, now: TableSchema) -> tuple[str, ...]:
-    """Where the snapshot has expired, the schema before that of the next one may have been its own."""
-    at, following = store.snapshots.find(since), store.snapshots.find(since + 1)
-    if at is None and following is None:
-        return ()
-    number = at.schema_id if at is not None else max(0, (following.schema_id if following else 0) - 1)
-    ids = {one.name.lower(): one.id for one in store.context.schemas.get(number).fields}
-    return tuple(one.name for one in now.fields if ids.get(one.name.lower(), one.id) != one.id)
+def _exchanged(store: TableStore, position: str, since: int, now: TableSchema) -> tuple[str, ...]:
+    """Positions of before have no schema: where their snapshot has expired, the schema before that of the next one may
+    have been its own.
+    """
+    number = json.loads(position).get("schema")
+    if number is None:
+        at, following = store.snapshots.find(since), store.snapshots.find(since + 1)
+        if at is None and following is None:
+            return ()
+        number = at.schema_id if at is not None else max(0, (following.schema_id if following else 0) - 1)
+    ids = {path.lower(): one for path, one in _field_ids(store.context.schemas.get(number).fields)}
+    return tuple(path for path, one in _field_ids(now.fields) if ids.get(path.lower(), one) != one)
+
+
+def _field_ids(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[str, int]]:
+    """(path, id) of each field, also of those in structs, arrays and maps."""
+    for field in fields:
+        path = f"{above}{field.name}"
+        yield path, field.id
+        yield from _ids_in(field.type, path)
+
+
+def _ids_in(kind: DataType, path: str) -> Iterator[tuple[str, int]]:
+    yield from _field_ids(kind.fields, f"{path}.")
+    for part in ("element", "key", "value"):
+        inner = getattr(kind, part)
+        if inner is not None:
+            yield from _ids_in(inner, f"{path}.{part}")
 
 
 def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool = False) -> int | None:
@@ -119,15 +146,21 @@ def hold_changes(store: TableStore, consumer: str, found: ChangesInput) -> None:
     reset_consumer(store.context, consumer, found.next_snapshot)
 
 
-def _encode(snapshot: Snapshot) -> str:
-    return json.dumps({"snapshot": snapshot.id, "commit": commit_of(snapshot)}, separators=(",", ":"))
+def _encode(snapshot: Snapshot, schema: TableSchema) -> str:
+    """`schema`: by which a reader of today reads its rows, which can be newer than the snapshot."""
+    known = {"snapshot": snapshot.id, "commit": commit_of(snapshot), "schema": schema.id}
+    return json.dumps(known, separators=(",", ":"))
+
+
+def _commit_in(position: str) -> tuple[int, str]:
+    raw = json.loads(position)
+    return int(raw["snapshot"]), str(raw["commit"])
 
 
 def _find(store: TableStore, newest: Snapshot | None, position: str) -> int:
     """The number of the snapshot that is meant."""
     try:
-        raw = json.loads(position)
-        number, commit = int(raw["snapshot"]), str(raw["commit"])
+        number, commit = _commit_in(position)
     except (ValueError, KeyError, TypeError) as error:
         raise _lost(store, f"{position!r} is no position of ours") from error
     found = None if newest is None else find_commit(store.snapshots, newest, commit, first=number)

@@ -311,9 +311,11 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
-    def tablestore_keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
+    def tablestore_keeps_query(
+        self, relation: TablestoreRelation, settings: ModelSettings, text: str, query: str
+    ) -> bool:
         """Whether a streaming model stays as it is: its SQL is another now."""
-        return self.writer.keeps_query(relation, settings, sql)
+        return self.writer.keeps_query(relation, settings, text, query)
 
     @available.parse_none
     @as_dbt_errors()

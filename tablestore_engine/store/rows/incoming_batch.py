@@ -17,7 +17,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.error_values import count_of, sql_row
-from tablestore_engine.errors import FixData
+from tablestore_engine.errors import RepeatedKeys
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
@@ -146,10 +146,10 @@ def _merged(
     return Batch(source, at, keys, merged.deletes, field, None if numbers is None else numbers[winners])
 
 
-def _tied(rows: pa.Table, traits: TableTraits, tied: npt.NDArray[np.int64]) -> FixData:
+def _tied(rows: pa.Table, traits: TableTraits, tied: npt.NDArray[np.int64]) -> RepeatedKeys:
     samples = frame_samples(rows, traits.schema.primary_keys, tied)
     keys_occur = count_of(len(tied), "key occurs", "keys occur")
-    return FixData(
+    return RepeatedKeys(
         "TS1601",
         f"{keys_occur} more than once with nothing to order their rows",
         why=f"keys with equal order, {min(len(tied), SAMPLES)} of {len(tied)}: "

@@ -79,16 +79,6 @@ def test_lookup_knows_own_and_volatile_functions(catalog: FilesystemCatalog) -> 
         assert names.find_function(database, name) is None
 
 
-def test_texts_of_called_functions_follow_calls(catalog: FilesystemCatalog) -> None:
-    """Through functions, also in a cycle, once each and in one order."""
-    names = NameLookup(catalog, OpenTables(catalog))
-    for name, body in (("a", "demo.b(1)"), ("b", "demo.c() + demo.a()"), ("c", "1"), ("d", "2")):
-        catalog.functions.put(Identifier("demo", name), FunctionDefinition(f"() returns int return {body}"))
-    text = names.function_texts("select demo.B(2) from demo.t where abs(1) = 1")
-    assert [line.partition("(")[0] for line in text.split("\n")] == ["demo.a", "demo.b", "demo.c"]
-    assert names.function_texts("select 1 from demo.t") == ""
-
-
 @pytest.mark.parametrize(
     "sql", ["(x int) returns int", "(x int) returns int language java return 1", "nothing"]
 )

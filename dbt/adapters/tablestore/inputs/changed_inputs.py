@@ -16,6 +16,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, ModelQuery, read_followed
+from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.full_refresh_query import made_otherwise
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
@@ -84,6 +85,13 @@ class ChangedInputs:
         """Whether the model asked for changes."""
         with self._lock:
             return bool(self._asked.get(node))
+
+    def check_columns(self, node: str, query: str) -> None:
+        """Before changes() of a model are written. Raises FixRequest TS2011."""
+        with self._lock:
+            asked = dict(self._asked.get(node, {}))
+        for name, one in asked.items():
+            check_columns(self._engine(), node, query, name, one.found, self._versions_for(node))
 
     def steps(self, node: str, target: str, action: Action) -> dict[str, PositionStep]:
         """For the model's commit. Raises FixRequest TS1841."""

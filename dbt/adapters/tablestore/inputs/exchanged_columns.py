@@ -1,4 +1,6 @@
-"""Columns of a stream whose name another column has taken: rows that a model has of it are no longer its rows."""
+"""Columns of a stream or of changes(), and fields in them, whose name another one has taken: rows that a model has of
+the former are no longer its rows.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ def check_columns(
         return
     with engine.changed_keys.trace(query, versions=versions) as traced:
         used = {one.lower() for each in traced.occurrences for one in each.columns.values()}
-    column = next((one for one in found.exchanged if not used or one.lower() in used), None)
+    column = next((one for one in found.exchanged if not used or one.lower().partition(".")[0] in used), None)
     if column is None:
         return
     raise FixRequest(

@@ -9,13 +9,14 @@ Rule    A model with unique_key needs the proof. An input without a primary key,
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dbt.adapters.tablestore.config.row_choices import RETRACTIONS, find_refused
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from tablestore_engine.api import Engine, TableVersion
+from tablestore_engine.api import Engine, FixRequest, Table, TableVersion
 
 
 @dataclass(frozen=True)
@@ -75,4 +76,27 @@ def _refused(name: str, clause: str) -> FixModelQuery:
         fix="put the primary key of the stream into unique_key as it is, and compute other key columns from columns of "
         "the stream alone; or use incremental_strategy='changed_keys'; or select no _row_kind, so that rows are added "
         "and an update is an error; row_kinds='all' applies the kinds that the query gives, as written",
+    )
+
+
+def not_added(node: str, table: Table, row: Sequence[Any], *, has_kinds: bool) -> FixRequest:
+    """`row`: a kind and its first snapshot, of a range of which the model takes +I alone: TS1845, TS1866."""
+    kind, snapshot = row
+    found = f"snapshot {snapshot} of {table.identifier} has a row of kind {kind}, which model"
+    name = node.rsplit(".", maxsplit=1)[-1]
+    if not has_kinds:
+        return FixRequest(
+            "TS1845",
+            f"{found} {name} would count as a new one",
+            why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
+            fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
+            "set row_kinds='all' where the query itself says what a kind means",
+        )
+    return FixRequest(
+        "TS1866",
+        f"{found} {name} cannot apply",
+        why="the input has no primary key, or the model has no unique_key and joins or filters by more than the "
+        "stream's own row: which row of the model it takes back is not known; nothing was written",
+        fix="give the input a primary key and the model a unique_key that contains it, use "
+        "incremental_strategy='changed_keys', or set row_kinds='all' where the query itself says what a kind means",
     )

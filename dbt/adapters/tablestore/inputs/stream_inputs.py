@@ -29,7 +29,8 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     left,
 )
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
-from dbt.adapters.tablestore.inputs.retracted_keys import RetractedKeys, plan_retractions
+from dbt.adapters.tablestore.inputs.retracted_keys import RetractedKeys, not_added, plan_retractions
+from dbt.adapters.tablestore.inputs.rows_by_snapshot import latest_rows
 from dbt.adapters.tablestore.inputs.stateful_models import (
     RangeOfState,
     StateFigures,
@@ -98,6 +99,7 @@ class StreamInputs:
         self._engine, self._versions_for = engine, versions_for
         self._models: dict[str, _Model] = {}
         self._explained: set[str] = set()
+        self._digests: dict[tuple[str, str, str], str] = {}
         self._lock = OrderedLock("streams of models", Rank.PROCESS)
 
     # compiling and planning ----------------------------------------------------------------------
@@ -130,11 +132,13 @@ class StreamInputs:
             streams = list(self._models[node].streams)
         return [name for name in streams if self._engine().find_table(name) is None]
 
-    def is_kept(self, node: str, table: str, sql: str, settings: Streaming | None) -> bool:
+    def is_kept(self, node: str, table: str, text: str, query: str, settings: Streaming | None) -> bool:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
         known = self._positions(table).get(QUERY)
-        if known is None or known == self._digest(sql):
+        if known is None or not self.follows(node) or self.missing(node):
+            return False  # or plan() refuses it
+        if known == self._digest(node, text, query):
             return False
         if how == "continue":
             return True
@@ -150,10 +154,18 @@ class StreamInputs:
             "the new SQL",
         )
 
-    def _digest(self, text: str) -> str:
-        """Of a query: its text, and the functions that it calls, which can change without it."""
-        functions = self._engine().function_texts(text)
-        return text_digest(text) + (f"-{text_digest(functions)}" if functions else "")
+    def _digest(self, node: str, text: str, query: str) -> str:
+        """Of a query: its text with that of its header, and what its names mean, which can change without it."""
+        with self._lock:
+            known = self._digests.get((node, text, query))
+        if known is not None:
+            return known
+        with self._engine().changed_keys.trace(query, versions=self._versions_for(node)) as traced:
+            meant = "\0".join(traced.definitions())
+        found = text_digest(text) + (f"-{text_digest(meant)}" if meant else "")
+        with self._lock:
+            self._digests[node, text, query] = found
+        return found
 
     def plan(
         self, settings: ModelSettings, query: str, compiled: str, columns: Columns
@@ -182,7 +194,7 @@ class StreamInputs:
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
         model.query = query
-        model.settings, model.digest = settings.table.streaming, self._digest(compiled)
+        model.settings, model.digest = settings.table.streaming, self._digest(node, compiled, query)
         named = {name.lower() for name, _ in columns}
         model.has_kinds = ROW_KIND in named
         if model.has_kinds:
@@ -286,6 +298,22 @@ class StreamInputs:
             model.taken = replace(model.taken, figures=made.figures)
             yield made.rows, made.steps
 
+    def by_snapshot(self, node: str, select: str, key: Sequence[str]) -> str | None:
+        """`select` where keys of a range are repeated: of each key the row of the latest snapshot; None: no order."""
+        with self._lock:
+            model = self._models.get(node)
+        if (
+            model is None
+            or model.taken is None
+            or model.stateful
+            or model.has_kinds
+            or len(model.streams) != 1
+        ):
+            return None
+        ((_, stream),) = model.streams.items()
+        between = model.taken.versions[_name(stream)].changes
+        return None if between is None else latest_rows(self._engine(), select, stream, between, key)
+
     def _positions(self, target: str) -> Mapping[str, str]:
         own = self._engine().find_table(target)
         return {} if own is None else own.positions()
@@ -308,7 +336,7 @@ class StreamInputs:
         asked = f"select {ROW_KIND}, min(_snapshot_id) from {name} where {ROW_KIND} <> '+I' group by 1 order by 2, 1"
         rows = self._engine().sql(asked, versions=versions).rows
         if rows:
-            raise _not_added(node, table, rows[0], has_kinds=model.has_kinds)
+            raise not_added(node, table, rows[0], has_kinds=model.has_kinds)
 
 
 def _steps(
@@ -326,28 +354,6 @@ def _steps(
     if moved or gone:  # also when it is the same: a full refresh by another query wins
         moved[QUERY] = PositionStep(known.get(QUERY), model.digest)
     return {**moved, **gone}
-
-
-def _not_added(node: str, table: Table, row: Sequence[Any], *, has_kinds: bool) -> FixRequest:
-    kind, snapshot = row
-    found = f"snapshot {snapshot} of {table.identifier} has a row of kind {kind}, which model"
-    name = node.rsplit(".", maxsplit=1)[-1]
-    if not has_kinds:
-        return FixRequest(
-            "TS1845",
-            f"{found} {name} would count as a new one",
-            why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
-            fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
-            "set row_kinds='all' where the query itself says what a kind means",
-        )
-    return FixRequest(
-        "TS1866",
-        f"{found} {name} cannot apply",
-        why="the input has no primary key, or the model has no unique_key and joins or filters by more than the "
-        "stream's own row: which row of the model it takes back is not known; nothing was written",
-        fix="give the input a primary key and the model a unique_key that contains it, use "
-        "incremental_strategy='changed_keys', or set row_kinds='all' where the query itself says what a kind means",
-    )
 
 
 def _has_more(end: int, found: ChangesInput) -> bool:

@@ -22,7 +22,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
-from tablestore_engine.spi import ROWS_BEFORE
+from tablestore_engine.spi import ROWS_BEFORE, RepeatedKeys
 
 
 class ModelCommits:
@@ -95,4 +95,10 @@ class ModelCommits:
         key = job.settings.table.primary_key
         with self._streams.stated(node, name, rows, versions, key) as (rows, moved):
             spec = replace(spec, positions={**steps, **moved})
-            return self._engine().write(name, rows, spec, versions=versions)
+            try:
+                return self._engine().write(name, rows, spec, versions=versions)
+            except RepeatedKeys:
+                ordered = self._streams.by_snapshot(node, str(rows), key)
+                if ordered is None:
+                    raise
+                return self._engine().write(name, ordered, spec, versions=versions)

@@ -133,6 +133,7 @@ class ModelWriter:
             compiled = context.compiled or sql
             self.streams.plan(settings, sql, compiled, columns)
         if follows:
+            self.inputs.check_columns(settings.node, sql)
             retracted = self.streams.retracted(settings.node)
             query, own = applied_select(
                 relation.table_name, sql, columns, settings.table.primary_key, retracted
@@ -169,11 +170,15 @@ class ModelWriter:
             logger.info(explain_streams(self.streams, settings, sql, columns_of))
         return found
 
-    def keeps_query(self, relation: TablestoreRelation, settings: ModelSettings, sql: str) -> bool:
+    def keeps_query(
+        self, relation: TablestoreRelation, settings: ModelSettings, text: str, query: str
+    ) -> bool:
         """Whether a streaming model stays as it is; not with --empty, whose text is another. Raises TS1846, TS1860."""
         if is_empty(self._config):
             return False
-        is_kept = self.streams.is_kept(settings.node, relation.table_name, sql, settings.table.streaming)
+        is_kept = self.streams.is_kept(
+            settings.node, relation.table_name, text, query, settings.table.streaming
+        )
         if is_kept:
             self._publish_free(relation.table_name, settings.node)
         return is_kept

@@ -27,6 +27,14 @@
   {%- endif -%}
   {%- set text = sql if model.language == 'sql' else adapter.tablestore_run_python(target_relation, model, compiled_code) -%}
   {%- set query = tablestore_model_query(text) -%}
+  {#- a stream that on_configuration_change keeps as it is reads nothing, and says so -#}
+  {%- if model.config.materialized == 'streaming' and not should_full_refresh()
+        and adapter.tablestore_keeps_query(this, settings, tablestore_text_of_model(text), query) -%}
+    {%- set told = "SKIPPED: its SQL is another than that of its rows, and on_configuration_change is 'continue'" -%}
+    {%- do exceptions.warn(model.name ~ ": nothing was read. " ~ told ~ "; run it with --full-refresh") -%}
+    {%- do store_raw_result('main', message=told, code='SKIPPED', rows_affected='0') -%}
+    {{ return(tablestore_end_build(target_relation)) }}
+  {%- endif -%}
   {%- set plan = adapter.tablestore_plan(
         target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
         batch=model.get('batch'), event_time=config.get('event_time'), compiled=tablestore_text_of_model(text)) -%}
@@ -67,14 +75,6 @@
 {%- materialization streaming, adapter='tablestore', supported_languages=['sql', 'python'] -%}
   {%- if model.language == 'python' -%}
     {%- do adapter.tablestore_check_python(model) -%}{#- refuses it -#}
-  {%- endif -%}
-  {#- a bounded run: everything up to now. What on_configuration_change keeps as it is reads nothing, and says so. -#}
-  {%- set settings = adapter.tablestore_settings(model, tablestore_nodes()) -%}
-  {%- if not should_full_refresh() and adapter.tablestore_keeps_query(this, settings, tablestore_text_of_model(sql)) -%}
-    {%- set told = "SKIPPED: its SQL is another than that of its rows, and on_configuration_change is 'continue'" -%}
-    {%- do exceptions.warn(model.name ~ ": nothing was read. " ~ told ~ "; run it with --full-refresh") -%}
-    {%- do store_raw_result('main', message=told, code='SKIPPED', rows_affected='0') -%}
-    {{ return({'relations': [this]}) }}
   {%- endif -%}
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
