@@ -311,11 +311,9 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
-    def tablestore_keeps_query(
-        self, relation: TablestoreRelation, settings: ModelSettings, text: str, query: str
-    ) -> bool:
-        """Whether a streaming model stays as it is: its SQL is another now."""
-        return self.writer.keeps_query(relation, settings, text, query)
+    def tablestore_keeps_query(self, table: TablestoreRelation, settings: ModelSettings, *sql: str) -> bool:
+        """Whether a streaming model stays as it is: its SQL is another now. `sql`: with the header, and the query."""
+        return self.writer.keeps_query(table, settings, *sql)
 
     @available.parse_none
     @as_dbt_errors()
