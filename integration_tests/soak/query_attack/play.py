@@ -46,7 +46,7 @@ class Play:
     engine: Engine
     folder: Path
     report: Report
-    moved: int = 0  # by which the session's function adds
+    moved: int = field(default=0, init=False)  # by which the session's function adds
     spark_each: int = 1  # every n-th comparison is made in Spark as well
     alive: dict[str, Model] = field(init=False)
 
@@ -245,4 +245,4 @@ def warehouse(folder: Path) -> Iterator[Engine]:
 def play(history: History, folder: Path, report: Report, *, spark_each: int = 1) -> None:
     """All rounds of a history."""
     with warehouse(folder) as engine:
-        Play(history, engine, folder, report, spark_each).run()
+        Play(history, engine, folder, report, spark_each=spark_each).run()
