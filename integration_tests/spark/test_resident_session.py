@@ -137,10 +137,11 @@ def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
     folder.run(WRITE.replace("ROWS", "[3]"), "two")
     assert folder.run(READ, "one") == "((1,), (2,))"
     pid = folder.holder()
-    leave = "s = engine.spark; s.sql('create temporary view v as select 1'); s.conf.set('spark.sql.ansi.enabled', True)"
+    view, off = "create temporary view v as select 1", "s.conf.set('spark.sql.ansi.enabled', False)"
+    leave = f"s = engine.spark; s.sql('{view}'); {off}"
     assert folder.run(f"{READ}; {leave}", "two") == "((3,),)"
     look = "s = engine.spark; print(s.catalog.listTables(), s.conf.get('spark.sql.ansi.enabled'))"
-    assert folder.run(look, "one") == "[] false"
+    assert folder.run(look, "one") == "[] true"
     assert folder.run(READ, "one") == "((1,), (2,))"
     assert folder.holder() == pid
     places = [*(Path(folder.environment["TABLESTORE_CACHE"]) / "sessions").iterdir()]

@@ -45,7 +45,7 @@ _NOISY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger", "py4j"
 # What reading and writing our tables needs; a user's conf wins over each of them.
 DEFAULT_CONF: Mapping[str, str] = {
     "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.ansi.enabled": "false",  # decision 0093
+    "spark.sql.ansi.enabled": "true",  # Spark's own default; decision 0093
     "spark.sql.variable.substitute": "false",  # ${env:X} in a comment or a view's text would show secrets
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -17,7 +17,6 @@ from tablestore_engine.spi import OrderedLock, Rank, fetch_s3_jars
 
 logger = TerminalMessages("Tablestore")
 _ENGINES: dict[EngineSettings, Engine] = {}
-_ANSI = "spark.sql.ansi.enabled"
 _LOCK = OrderedLock("engines", Rank.ENGINES)
 
 
@@ -40,9 +39,6 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 more_jars=_jars_of(warehouse),
                 sql_only=True,
             )
-            if _ANSI not in settings.conf:
-                logger.debug(f"Spark's ANSI mode is off: overflow wraps, 1/0 is NULL. {_ANSI}: true under spark.conf "
-                             "of the profile switches it on")  # fmt: skip
             engine = Engine(
                 warehouse.location,
                 spark=settings,
