@@ -6,7 +6,8 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, GOOD
-from tablestore_engine.spi import SYSTEM, Gatekeeper
+from tablestore_engine.spi import SYSTEM
+from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 
 DAY = 86_400_000
 

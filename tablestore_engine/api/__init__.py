@@ -1,11 +1,10 @@
-"""The Python API: what users import. Stable; a name that goes keeps working for one release with a warning.
+"""The Python API: what users import. A name that is released is kept.
 
 Names are in `__all__`, at most 40, and the engine's errors are among them. `tablestore_engine.spi` has what the dbt
 adapter, the command line and the demo need besides.
 """
 
 from tablestore_engine.api.engine import Engine
-from tablestore_engine.api.former_names import find_former
 from tablestore_engine.api.results import ColumnInfo, SqlResult, TableFacts
 from tablestore_engine.api.stream_lags import SourceLag, stream_lags
 from tablestore_engine.api.table import Table
@@ -75,8 +74,3 @@ __all__ = [
     "explain_failure",
     "stream_lags",
 ]
-
-
-def __getattr__(name: str) -> object:
-    """A former name of this module, until the release after 1.11; CHANGELOG.md lists them."""
-    return find_former(name)

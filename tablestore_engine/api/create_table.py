@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Literal, get_args
 
@@ -20,15 +19,6 @@ from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSp
 
 _MICROS = 6  # digits of a second
 IfExists = Literal["fail", "keep", "replace"]
-
-
-def warn_of_spec() -> None:
-    """The former argument of Engine.create_table."""
-    warnings.warn(
-        "Engine.create_table(name, schema, spec) is deprecated: pass primary_key, partition_by and options",
-        DeprecationWarning,
-        stacklevel=3,
-    )
 
 
 def rows_of_schema(name: str, schema: object) -> pa.Table:

@@ -19,7 +19,6 @@ from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.empty_batches import EmptyBatches
 from tablestore_engine.api.engine_names import EngineNames
 from tablestore_engine.api.environment_check import check_environment
-from tablestore_engine.api.former_names import former_method
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
 from tablestore_engine.api.python_frames import PythonFrames
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
@@ -322,8 +321,6 @@ class Engine(EngineNames):
     def replacements(self, database: str) -> tuple[str, ...]:
         """Names of tables and views for whose place a staged table waits, as `database.name`."""
         return tuple(f"{database}.{name}" for name in self._warehouse.catalog.list_replacements(database))
-
-    successors = former_method("successors", replacements)
 
     @property
     def orphans(self) -> Orphans:

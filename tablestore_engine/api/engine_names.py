@@ -10,7 +10,6 @@ from tablestore_engine.api.create_table import (
     create_table,
     rows_of_schema,
     table_spec,
-    warn_of_spec,
 )
 from tablestore_engine.api.guessed_names import OF_ENGINE, unknown_attribute
 from tablestore_engine.api.table import Table
@@ -19,7 +18,6 @@ from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.write_spec import TableSpec
 
 
 class EngineNames:
@@ -110,7 +108,6 @@ class EngineNames:
         self,
         name: str,
         schema: object,
-        spec: TableSpec | None = None,
         *,
         primary_key: str | Sequence[str] = (),
         partition_by: str | Sequence[str] = (),
@@ -126,7 +123,6 @@ class EngineNames:
         options       table options, see docs/options.md
         if_exists     what an existing table of the name means. fail: an error; keep: it is returned when it has these
                       columns, keys, partitions and options; replace: it becomes this table, and its history stays
-        spec          deprecated: the arguments above say the same
 
         Raises FixRequest TS1406, TS1415 when the name is taken, TS1580 for `keep` and a table that differs.
         TS1580 also refuses timestamps in nanoseconds: a table keeps microseconds.
@@ -135,10 +131,8 @@ class EngineNames:
         >>> engine.create_table("demo.users", schema, primary_key="id", options={"bucket": 2})
         Table('demo.users')
         """
-        if spec is not None:
-            warn_of_spec()
         rows = rows_of_schema(name, schema)
-        asked = spec or table_spec(rows, primary_key=primary_key, partition_by=partition_by, options=options)
+        asked = table_spec(rows, primary_key=primary_key, partition_by=partition_by, options=options)
         create_table(self._warehouse, Identifier.parse(name), rows, asked, if_exists)
         return self.table(name)
 

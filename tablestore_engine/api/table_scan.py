@@ -5,8 +5,7 @@ INVARIANT  nothing but to_spark starts a JVM.
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,6 @@ from tablestore_engine.api.scan_request import (
     Filter,
     ScanRequest,
     filtered,
-    parse_scan,
     refuse_spark,
     selected,
 )
@@ -27,7 +25,6 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.log.json_values import json_texts, object_texts
 from tablestore_engine.spark.frame_kinds import to_pandas
-from tablestore_engine.store.read.filtered_read import Condition, TripleCondition
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.row_condition import BoundCondition
@@ -91,14 +88,12 @@ class Scan:
         assert isinstance(plan, ScanPlan)  # never changes
         return plan
 
-    def to_arrow(self, columns: Sequence[str] | None = None, *, where: Sequence[Condition] = ()) -> pa.Table:
-        """The rows as one Arrow table. `columns` and `where` are deprecated: pass columns and filter to Table.scan.
+    def to_arrow(self) -> pa.Table:
+        """The rows as one Arrow table.
 
         >>> orders.scan(filter="id = 2").to_arrow().to_pylist()
         [{'id': 2, 'region': 'us', 'amount': 20.0}]
         """
-        if columns is not None or where:
-            return self._narrowed(columns, where).to_arrow()
         request, plan = self.request, self.plan()
         if (
             request.limit is not None or not self.schema.names
@@ -110,16 +105,14 @@ class Scan:
             return self.store.read(plan, request.columns)
         return self.store.read_matching(plan, bound, request.columns)
 
-    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches; memory holds a step of them, however large the files are.
 
-        With a limit, files after the last row are not opened. `columns` is deprecated: pass it to Table.scan.
+        With a limit, files after the last row are not opened.
 
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
         """
-        if columns is not None:
-            return self._narrowed(columns, ()).to_batches()
         plan = self.plan()
         return self.store.read_batches(
             plan, self.request.columns, wanted=self._bound(plan), limit=self.request.limit
@@ -193,15 +186,3 @@ class Scan:
     def _bound(self, plan: ScanPlan) -> BoundCondition | None:
         condition = self.request.condition
         return None if condition is None else condition.bind(plan.schema)
-
-    def _narrowed(self, columns: Sequence[str] | None, where: Sequence[Condition]) -> Scan:
-        """With the deprecated arguments of to_arrow and to_batches."""
-        warnings.warn(
-            "columns and where of Scan.to_arrow and Scan.to_batches are deprecated: use Table.scan(columns=, filter=)",
-            DeprecationWarning,
-            stacklevel=3,
-        )
-        request = self.request if columns is None else parse_scan(self.resolved.schema, columns, None, None)
-        if where:
-            request = replace(request, condition=TripleCondition(tuple(where)))
-        return replace(self, request=request)

@@ -3,11 +3,8 @@
 Not stable: a name may change with any release, together with the adapter. Python users import `tablestore_engine.api`.
 """
 
-from tablestore_engine.api.changed_keys import ChangedKeys
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.empty_batches import EmptyBatches
-from tablestore_engine.api.results import StagedInfo
-from tablestore_engine.api.stateful_streams import StatefulRun, StatefulStreams
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
@@ -41,7 +38,7 @@ from tablestore_engine.log.kafka.client_settings import (
 )
 from tablestore_engine.log.sink import LogPosition, LogWriter
 from tablestore_engine.options import MERGE_ENGINES, OPTIONS, Scope, check_options, is_credential
-from tablestore_engine.postgres.connect_rest import ConnectInfo, ConnectorStatus, connector_status
+from tablestore_engine.postgres.connect_rest import ConnectInfo, connector_status
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
@@ -52,21 +49,17 @@ from tablestore_engine.spark.empty_query import EmptyQuery
 from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
-from tablestore_engine.spark.retractions import Retractions
 from tablestore_engine.spark.stateful_query import OutputMode
 from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
-from tablestore_engine.sql.table_version import find_version, versioned_database
+from tablestore_engine.sql.table_version import versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.foreign_commits import ROWS_BEFORE
 from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
-from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.write.requested_compaction import FileTotals
 from tablestore_engine.stream.changes_input import TABLE_SOURCE, ChangesInput
-from tablestore_engine.stream.consumer_lag import ConsumerFacts
-from tablestore_engine.stream.startup_mode import StartupMode
-from tablestore_engine.stream.stream_lag import StreamLag
 from tablestore_engine.warehouse.gate.expired_stages import drop_expired
 from tablestore_engine.warehouse.gate.failing_rows import ROWS_MAX, FailingRows, pick_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import (
@@ -86,7 +79,6 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
     PENDING,
     PUBLISHED,
     REFUSED,
-    Gatekeeper,
     Publication,
 )
 from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_text, kept_until_ms
@@ -98,7 +90,6 @@ from tablestore_engine.warehouse.write.incoming_rows import NoRows
 __all__ = [
     "BROKERS",
     "DAMAGED",
-    "DAY_MS",
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
     "MERGE_ENGINES",
@@ -114,11 +105,8 @@ __all__ = [
     "TABLE_SOURCE",
     "AffectedKeys",
     "Area",
-    "ChangedKeys",
     "ChangesInput",
     "ConnectInfo",
-    "ConnectorStatus",
-    "ConsumerFacts",
     "DataFileGone",
     "DatabaseSource",
     "DeferredSettings",
@@ -131,7 +119,6 @@ __all__ = [
     "FollowedInput",
     "FrameKind",
     "GateBook",
-    "Gatekeeper",
     "LastStart",
     "LogPosition",
     "LogWriter",
@@ -150,19 +137,13 @@ __all__ = [
     "ReadWay",
     "RelationInfo",
     "RepeatedKeys",
-    "Retractions",
     "RowFilter",
     "Scope",
     "Staged",
-    "StagedInfo",
     "StagedSnapshotClosed",
     "StagedSnapshotMissing",
     "StagedSnapshotOvertaken",
     "StagedVersionMissing",
-    "StartupMode",
-    "StatefulRun",
-    "StatefulStreams",
-    "StreamLag",
     "SyncReport",
     "SyncSpec",
     "TableRead",
@@ -185,7 +166,6 @@ __all__ = [
     "find_connect",
     "find_last_start",
     "find_obstacle",
-    "find_version",
     "imported",
     "is_credential",
     "is_object_store",

@@ -64,7 +64,7 @@ def test_adapter_and_demo_import_only_api_and_spi(package: str) -> None:
     assert {path: names for path, names in found.items() if names} == allowed
 
 
-def test_each_name_of_spi_is_used_or_was_a_name_of_api() -> None:
+def test_each_name_of_spi_is_used() -> None:
     """Nothing stands in spi in advance."""
     used = {
         alias.name
@@ -74,5 +74,4 @@ def test_each_name_of_spi_is_used_or_was_a_name_of_api() -> None:
         if isinstance(node, ast.ImportFrom) and node.module == "tablestore_engine.spi"
         for alias in node.names
     }
-    former = {now for now, _, _ in api.former_names.FORMER_NAMES.values()}
-    assert set(spi.__all__) - used - former == set()
+    assert set(spi.__all__) - used == set()

@@ -13,7 +13,8 @@ import pytest
 from dbt.adapters.tablestore.adapter_response import describe_commit
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.spi import Gatekeeper, OrderedLock, Outcome, Publication, Rank, Staged, Verdict
+from tablestore_engine.spi import OrderedLock, Outcome, Publication, Rank, Staged, Verdict
+from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 
 from .staging_run import ALL, NODES, Run, latest, staged
 

@@ -12,7 +12,8 @@ from dbt.adapters.tablestore.gate.staged_reads import branch_of
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixData
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spi import Gatekeeper, Verdict
+from tablestore_engine.spi import Verdict
+from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 
 from .staging_run import Run, latest, staged
 

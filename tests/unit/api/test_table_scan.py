@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, FixRequest, NotFound, Scan, Table, WriteSpec
+from tablestore_engine.api import Engine, FixRequest, NotFound, Table, WriteSpec
 
 SCHEMA = pa.schema({"id": pa.int64(), "n": pa.int64(), "s": pa.string()})
 ROWS = [{"id": 1, "n": 2**60 + 1, "s": "a"}, {"id": 2, "n": None, "s": None}, {"id": 3, "n": 3, "s": "c"}]
@@ -141,20 +140,3 @@ def test_scan_without_duckdb_names_the_extra(table: Table, monkeypatch: pytest.M
     monkeypatch.setattr(importlib, "import_module", missing)
     with pytest.raises(FixRequest, match=r"(?s)TS1567.*dbt-tablestore\[duckdb\]"):
         table.scan().to_duckdb()
-
-
-@pytest.mark.parametrize(
-    "read",
-    [
-        lambda scan: scan.to_arrow(["id"]),
-        lambda scan: scan.to_arrow(columns=["id"]),
-        lambda scan: pa.Table.from_batches(scan.to_batches(["id"])),
-        lambda scan: scan.to_arrow(where=[("n", ">", 3)]).select(["id"]),
-    ],
-)
-def test_former_arguments_of_a_scan_warn_and_work(table: Table, read: Callable[[Scan], pa.Table]) -> None:
-    """For one release."""
-    with pytest.warns(DeprecationWarning, match="Table.scan"):
-        rows = read(table.scan())
-    assert rows.column_names == ["id"]
-    assert rows.num_rows in (2, 4)

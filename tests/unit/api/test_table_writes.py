@@ -304,10 +304,3 @@ def test_create_table_takes_not_null_and_options_of_python(engine: Engine) -> No
     with pytest.raises(FixData):
         table.upsert([{"id": 1, "day": None}])
     assert table.upsert([{"id": 1, "day": dt.date(2026, 1, 31)}]).inserted == 1
-
-
-def test_create_table_with_a_spec_warns(engine: Engine) -> None:
-    """The former argument works for one release."""
-    with pytest.warns(DeprecationWarning, match="create_table"):
-        table = engine.create_table("demo.t", SCHEMA, TableSpec(primary_key=("id",)))
-    assert table.schema.primary_keys == ("id",)

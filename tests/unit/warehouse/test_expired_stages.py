@@ -14,7 +14,6 @@ from tablestore_engine.errors import RetryError
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.spi import (
     GateBook,
-    Gatekeeper,
     Outcome,
     Publication,
     Staged,
@@ -27,6 +26,7 @@ from tablestore_engine.spi import (
 from tablestore_engine.store.stage.stage_drop import StageDrop
 from tablestore_engine.testing.faults import SimulatedCrash, crashing
 from tablestore_engine.warehouse.gate.expired_stages import find_expired
+from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
