@@ -21,7 +21,7 @@ from tablestore_engine.api.engine_names import EngineNames
 from tablestore_engine.api.environment_check import check_environment
 from tablestore_engine.api.pinned_versions import Versions, to_overrides
 from tablestore_engine.api.python_frames import PythonFrames
-from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo
+from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, shown_columns
 from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
@@ -41,7 +41,6 @@ from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.session_extensions import give_ml_functions
-from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
@@ -248,10 +247,7 @@ class Engine(EngineNames):
         identifier = self._identifier(name)
         seen = self._warehouse.stores.find_seen(identifier)
         if seen is not None:
-            return tuple(
-                ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)
-                for field in seen.latest_schema().fields
-            )
+            return shown_columns(seen.latest_schema())
         view = self._warehouse.catalog.views.find(identifier)
         if view is None:
             return ()

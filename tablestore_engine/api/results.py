@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -49,6 +51,14 @@ class ColumnInfo:
     type_text: str
     nullable: bool
     comment: str | None = None
+
+
+def shown_columns(schema: TableSchema) -> tuple[ColumnInfo, ...]:
+    """The columns of a table as SQL users see them."""
+    return tuple(
+        ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)
+        for field in schema.fields
+    )
 
 
 @dataclass(frozen=True)

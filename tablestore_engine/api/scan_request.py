@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
+import polars as pl
 import pyarrow.compute as pc
 
 from tablestore_engine.errors import FixRequest
@@ -49,7 +50,10 @@ def condition_of(wanted: Filter) -> RowCondition:
         return TextCondition(wanted)
     if isinstance(wanted, pc.Expression):
         return ExpressionCondition(wanted)
-    raise refuse_scan("filter", wanted, "a text such as 'amount > 5', or a pyarrow expression")
+    expected = "a text such as 'amount > 5', or a pyarrow expression such as pc.field('amount') > 5"
+    if isinstance(wanted, pl.Expr):
+        expected += "; polars expressions filter the frame: table.scan(columns=…).to_polars().filter(…)"
+    raise refuse_scan("filter", wanted, expected)
 
 
 def parse_scan(

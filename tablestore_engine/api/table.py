@@ -209,19 +209,20 @@ class Table(ColumnChanges):
         return compare_states(self.store, since, until, find_beside)
 
     def facts(self) -> TableFacts:
-        """Facts of the current snapshot, from metadata alone."""
-        snapshot = find_snapshot(self.store, None)
-        plan = self.store.plan_scan(snapshot)
+        """Facts of the current snapshot, from metadata alone, all of one state."""
+        seen = self.store.find_seen() or self.store.context
+        schema, snapshot = seen.latest_schema(), seen.newest_snapshot()
+        plan = seen.scanner.plan_scan(snapshot, schema=schema)
         return TableFacts(
             snapshot_id=None if snapshot is None else snapshot.id,
             committed_at_ms=None if snapshot is None else snapshot.time_millis,
             rows=plan.visible_rows,
             files=len(plan.files),
             bytes=sum(file.meta.file_size for file in plan.files),
-            buckets=self.schema.bucket_count,
-            primary_key=self.schema.primary_keys,
-            partition_by=self.schema.partition_keys,
-            log=self.warehouse.logs.system.find_name(self.schema),
+            buckets=schema.bucket_count,
+            primary_key=schema.primary_keys,
+            partition_by=schema.partition_keys,
+            log=self.warehouse.logs.system.find_name(schema),
         )
 
     @property

@@ -132,7 +132,7 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         store, version = store.on_staged(version.branch), None
     if version is None:
         context = store.find_seen() or store.context
-        snapshot = context.snapshots.find_latest() if context.seen is None else context.seen.snapshot
+        snapshot = context.newest_snapshot()
     else:
         context, snapshot = store.context, find_snapshot(store, version)
     if snapshot is not None and version is not None:  # a past state in the columns of its time

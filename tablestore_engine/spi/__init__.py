@@ -5,6 +5,7 @@ Not stable: a name may change with any release, together with the adapter. Pytho
 
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
 from tablestore_engine.api.empty_batches import EmptyBatches
+from tablestore_engine.api.results import shown_columns
 from tablestore_engine.catalog.orphan_folders import OrphanFolder
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
@@ -181,6 +182,7 @@ __all__ = [
     "read_zone",
     "short_name",
     "shown",
+    "shown_columns",
     "stage_properties",
     "start_connect",
     "steps_of",

@@ -97,6 +97,10 @@ class TableContext:
             runner=runner,
         )
 
+    def newest_snapshot(self) -> Snapshot | None:
+        """The newest snapshot, now or as the operation saw it."""
+        return self.snapshots.find_latest() if self.seen is None else self.seen.snapshot
+
     def latest_schema(self) -> TableSchema:
         """The table's schema, now or as the operation saw it. Raises NotFound TS1310: no such table (or branch)."""
         return self.seen.schema if self.seen is not None else self.schema_at(self.snapshots.find_latest())

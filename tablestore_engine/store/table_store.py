@@ -151,7 +151,7 @@ class TableStore:
         """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's."""
         context = self.context if snapshot is not None else self.find_seen() or self.context
         if snapshot is None:
-            snapshot = context.snapshots.find_latest() if context.seen is None else context.seen.snapshot
+            snapshot = context.newest_snapshot()
             schema = schema or context.schema_at(snapshot)
         elif schema is None:
             schema = context.schemas.get(snapshot.schema_id)

@@ -273,7 +273,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
         """Whether the table has this primary key; names have no case."""
         found = self.engine.find_table(relation.table_name)
-        return found is not None and [*map(str.lower, found.facts().primary_key)] == [*map(str.lower, key)]
+        return found is not None and [*map(str.lower, found.schema.primary_keys)] == [*map(str.lower, key)]
 
     @available.parse_none
     @as_dbt_errors()

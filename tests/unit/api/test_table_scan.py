@@ -102,6 +102,13 @@ def test_scan_after_the_schema_changed_has_one_schema(tmp_path: Path) -> None:
     assert table.scan(filter="more is null", limit=2).to_arrow()["more"].to_pylist() == [None, None]
 
 
+def test_a_polars_expression_is_refused_with_what_to_do(table: Table) -> None:
+    """TS1569 names the ways that a filter has, and where polars' own expression goes."""
+    with pytest.raises(FixRequest, match="TS1569") as caught:
+        table.scan(filter=pl.col("n") > 2)  # type: ignore[arg-type]
+    assert ".to_polars().filter(" in str(caught.value)
+
+
 def test_repr_says_what_it_is(table: Table, tmp_path: Path) -> None:
     """Short, and the arguments of a scan in it are those that were passed."""
     scan = table.scan(columns=["id"], filter="n > 2", limit=5)

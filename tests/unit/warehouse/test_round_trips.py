@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -108,6 +109,20 @@ def test_opening_a_table_takes_two_round_trips(opened: Open, snapshots: int) -> 
     assert seen.seen.snapshot is not None
     assert seen.seen.snapshot.id == snapshots
     assert (counter.depth, counter.total) == (2, 6), counter.steps()
+
+
+def test_facts_of_a_table_are_of_one_look_at_it(opened: Open) -> None:
+    """The newest snapshot and schema are looked up once, then the manifests are read: no state mixed from several."""
+    with_history(opened, 3)
+    engine, _ = opened()
+    table = engine.table(NAME)
+    _, counter = opened()
+    table = replace(table, store=replace(table.store, fileio=CachedFileIO(counter)))
+    facts = table.facts()
+    assert (facts.snapshot_id, facts.primary_key, facts.buckets) == (3, ("id",), 1)
+    hints = [one for one in counter.requests if one.path.endswith("/LATEST")]
+    assert len(hints) == 1, counter.steps()
+    assert (counter.depth, counter.by_method()["LIST"]) == (4, 1), counter.steps()
 
 
 def test_a_scan_of_many_files_is_read_together(opened: Open) -> None:

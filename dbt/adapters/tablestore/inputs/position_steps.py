@@ -72,7 +72,7 @@ def exchanged(node: str, new: str) -> FixRequest:
 
 def check_begin(node: str, target: str, own: Table | None) -> None:
     """`own`: the model's table, which knows of no position: all rows of its inputs come. Raises FixRequest TS1841."""
-    if own is None or own.latest_snapshot_id() is None or own.facts().rows == 0:
+    if own is None or own.facts().rows == 0:
         return
     raise FixRequest(
         "TS1841",

@@ -1,4 +1,7 @@
-"""What is there when a model's run is planned."""
+"""What is there when a model's run is planned.
+
+INVARIANT  the table is looked up once: columns, keys and options are of one schema.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from dbt.adapters.tablestore.plan.layout_changes import ModelLayout
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine
+from tablestore_engine.spi import shown_columns
 
 
 def read_situation(
@@ -34,10 +38,10 @@ def read_situation(
     )
     if table is None:
         return situation
-    known = table.facts()
+    known = table.schema
     return replace(
         situation,
         table_exists=True,
-        table_columns=tuple((c.name, c.type_text) for c in engine.columns(relation.table_name)),
-        table_layout=ModelLayout(known.primary_key, known.partition_by, dict(table.schema.options)),
+        table_columns=tuple((c.name, c.type_text) for c in shown_columns(known)),
+        table_layout=ModelLayout(known.primary_keys, known.partition_keys, dict(known.options)),
     )
