@@ -109,7 +109,14 @@ def test_controls_and_parts_have_names(watch: Open, shop: Served) -> None:
     assert page.locator("table:not(:has(caption))").count() == 0
     assert page.locator("html").get_attribute("lang") == "en"
     names = [one.inner_text() for one in page.locator("main h2").all()]
-    assert names == ["Snapshots (36)", "Staged snapshots", "Levels and sizes", "Streams", "Definition"]
+    assert names == [
+        "Snapshots (36)",
+        "Staged snapshots",
+        "Rows",
+        "Levels and sizes",
+        "Streams",
+        "Definition",
+    ]
 
 
 @pytest.mark.parametrize("table", ["demo.orders", "demo.order_events", ""])

@@ -15,7 +15,8 @@ from tablestore_engine.warehouse.compared_states import STAGED, ComparedStates, 
 from tablestore_engine.warehouse.net_changes import NetChange, Row
 
 CHANGED_ROWS_MAX = 2_000_000
-_SAMPLES, _COLUMNS_MAX, _CELL_MAX = 5, 60, 300
+COLUMNS_MAX = 60
+_SAMPLES, _CELL_MAX = 5, 300
 
 
 def read_difference(engine: Engine, name: str, first: str, second: str) -> Record:
@@ -28,7 +29,7 @@ def read_difference(engine: Engine, name: str, first: str, second: str) -> Recor
     states = table.compare(*ends)
     _check_size(table, states)
     counts, schema = states.count(), states.seen.schema
-    names = schema.field_names[:_COLUMNS_MAX]
+    names = schema.field_names[:COLUMNS_MAX]
     return {
         "from": first,
         "to": second,
@@ -83,10 +84,11 @@ def _refuse_many(count: int, states: ComparedStates) -> None:
 def _sample(change: NetChange, names: tuple[str, ...]) -> Record:
     return {
         "kind": change.kind,
-        "before": _cells(change.before, names),
-        "after": _cells(change.after, names),
+        "before": None if change.before is None else shown_cells(change.before, names),
+        "after": None if change.after is None else shown_cells(change.after, names),
     }
 
 
-def _cells(row: Row | None, names: tuple[str, ...]) -> list[str | None] | None:
-    return None if row is None else [cell_text(row.get(name), _CELL_MAX) for name in names]
+def shown_cells(row: Row, names: tuple[str, ...]) -> list[str | None]:
+    """The values of these columns, long ones cut; None for NULL."""
+    return [cell_text(row.get(name), _CELL_MAX) for name in names]

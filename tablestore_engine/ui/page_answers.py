@@ -1,7 +1,7 @@
 """What the page asks for, and the answer: routes and their parameters, without HTTP.
 
 INVARIANT  an answer is a record of its own: what cannot be read is `trouble` in it, never an exception.
-INVARIANT  one difference is read at a time, and brokers are asked for one table at a time: many tabs cannot pile up
+INVARIANT  one answer at a time reads rows, and brokers are asked for one table at a time: many tabs cannot pile up
            work. Brokers that did not answer are not asked again for a while.
 """
 
@@ -15,6 +15,7 @@ from tablestore_engine.api import Engine, RetryError, TablestoreError
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.ui.compared_rows import read_difference
+from tablestore_engine.ui.first_rows import read_first_rows
 from tablestore_engine.ui.page_section import PagePart, PartTrouble, explain_trouble, read_part
 from tablestore_engine.ui.snapshot_pages import read_snapshot_page
 from tablestore_engine.ui.table_facts import read_streams, read_summary, read_table, read_topic
@@ -30,8 +31,8 @@ class PageAnswers:
 
     engine: Engine
     now_ms: Callable[[], int]
-    _one_difference: OrderedLock = field(
-        default_factory=lambda: OrderedLock("difference of the page", Rank.PAGE), repr=False
+    _one_read: OrderedLock = field(
+        default_factory=lambda: OrderedLock("rows of the page", Rank.PAGE), repr=False
     )
     _one_topic: OrderedLock = field(
         default_factory=lambda: OrderedLock("topic of the page", Rank.PAGE), repr=False
@@ -48,6 +49,7 @@ class PageAnswers:
             "streams": self._streams,
             "topic": self._topic,
             "difference": self._difference,
+            "rows": self._rows,
         }.get(route)
 
     def _tables(self, _: Query) -> object:
@@ -97,8 +99,12 @@ class PageAnswers:
 
     def _difference(self, query: Query) -> object:
         first, second = (query.get(key, ("",))[0] for key in ("from", "to"))
-        with self._one_difference:
+        with self._one_read:
             return read_part(lambda: read_difference(self.engine, _name(query), first, second)).as_record()
+
+    def _rows(self, query: Query) -> object:
+        with self._one_read:
+            return read_part(lambda: read_first_rows(self.engine, _name(query))).as_record()
 
 
 def _name(query: Query) -> str:

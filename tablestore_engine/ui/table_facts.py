@@ -1,7 +1,7 @@
 """What the page knows of one table: parts that are read together, each of which fails for itself.
 
-INVARIANT  nothing here asks a broker, starts a JVM, or reads rows but those of a difference. What may take long is a
-           part of its own, which the page asks for apart: the topic, the streams, a difference.
+INVARIANT  nothing here asks a broker, starts a JVM, or reads rows. What may take long is a part of its own, which
+           the page asks for apart: the topic, the streams, a difference, the first rows.
 """
 
 from __future__ import annotations
@@ -122,12 +122,13 @@ def _consumers(table: Table) -> list[Record]:
 
 
 def read_summary(engine: Engine, name: str) -> Record:
-    """One line of the list of tables: rows, newest commit, what is staged and held back."""
+    """One line of the list of tables: rows, size, newest commit, what is staged and held back."""
     table = engine.table(name)
     facts = table.facts()
     staged = engine.gate.read_book(name).staged
     return {
         "rows": facts.rows,
+        "bytes": facts.bytes,
         "snapshot": facts.snapshot_id,
         "committed_at": _moment(facts.committed_at_ms),
         "staged": len(staged),

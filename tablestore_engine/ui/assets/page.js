@@ -18,6 +18,7 @@ function ask(route, parameters) {
 const serverSource = {
   difference: (name, from, to) => ask("difference", { name, from, to }),
   snapshots: (name, before) => ask("snapshots", before === null ? { name } : { name, before }),
+  rows: (name) => ask("rows", { name }),
   topic: (found) => ask("topic", { name: found.name }),
   streams: (found) => ask("streams", { name: found.name }),
 };
@@ -27,6 +28,7 @@ function reportSource(report) {
   return {
     difference: (name, from, to) => Promise.resolve(report.differences[`${from}…${to}`] || none("this difference is not in the report", `run tablestore diff ${name} ${from} ${to}`)),
     snapshots: null,
+    rows: null,
     topic: (found) => Promise.resolve(found.topic || none("the brokers were not asked", `run tablestore log show ${found.name}`)),
     streams: (found) => Promise.resolve(found.streams || { value: [] }),
   };
@@ -113,6 +115,16 @@ function fill(link, part) {
   put(line, ...texts);
 }
 
+async function readSummaries(names) {
+  const found = await ask("summaries", names.map((name) => ["name", name]));
+  for (const name of found.trouble ? [] : names) {
+    if (!found[name]) continue;
+    summaries.set(name, found[name]);
+    const link = side.querySelector(`a[data-name="${CSS.escape(name)}"]`);
+    if (link) fill(link, found[name]);
+  }
+}
+
 let isAsking = false;
 async function flush() {
   if (isAsking) return;
@@ -120,32 +132,46 @@ async function flush() {
   while (waiting.size) {
     const names = [...waiting].slice(0, SUMMARIES_AT_ONCE);
     names.forEach((name) => waiting.delete(name));
-    const found = await ask("summaries", names.map((name) => ["name", name]));
-    for (const name of found.trouble ? [] : names) {
-      if (!found[name]) continue;
-      summaries.set(name, found[name]);
-      const link = side.querySelector(`a[data-name="${CSS.escape(name)}"]`);
-      if (link) fill(link, found[name]);
-    }
+    await readSummaries(names);
   }
   isAsking = false;
 }
 
 // content ------------------------------------------------------------------------------------------
 
+/** Marks first: what a person has to look at; then the newest commit. */
+function drawTableStates(names) {
+  const of = (name) => { const part = summaries.get(name) || {}; return part.trouble ? { trouble: part.trouble } : part.value || {}; };
+  const urgency = (one) => (one.red ? 0 : one.trouble ? 1 : one.staged ? 2 : 3);
+  const state = (one) => (one.trouble ? mark("bad", "⚠", `${one.trouble.code} cannot be read`.trim()) : one.red ? mark("bad", "✕", "held back") : one.staged ? mark("wait", "…", "staged") : one.snapshot === null ? "no snapshot" : mark("good", "✓", "published"));
+  const sorted = names.map((name) => [name, of(name)]).sort(([, a], [, b]) => urgency(a) - urgency(b) || String(b.committed_at || "").localeCompare(String(a.committed_at || "")));
+  const rows = sorted.map(([name, one]) => [el("a", { href: `#table=${encodeURIComponent(name)}` }, isolated(name)), state(one),
+    one.trouble || one.snapshot === null ? null : count(one.rows), one.trouble || one.snapshot === null ? null : bytes(one.bytes || 0), one.committed_at ? moment(one.committed_at, listing.now_ms, "only") : null]);
+  const total = (key) => sorted.reduce((sum, [, one]) => sum + (one[key] || 0), 0);
+  return [el("p", null, `${plural(sorted.filter(([, one]) => one.red).length, "table")} held back, ${count(sorted.filter(([, one]) => one.staged && !one.red).length)} staged, ${plural(total("rows"), "row")} in ${bytes(total("bytes"))}.`),
+    table("State of all tables", ["Table", "State", "Rows", "Size", "Last commit"], ["", "", "number", "number", ""], rows)];
+}
+
 function drawOverview() {
-  const tables = listing.relations.filter(([kind]) => kind === "table").length, views = listing.relations.length - tables;
-  const streams = el("div", { class: "stack" });
-  const read = () => {
+  const tables = listing.relations.filter(([kind]) => kind === "table").map(([, name]) => name), views = listing.relations.length - tables.length;
+  const isSmall = tables.length <= 100, states = el("div", { class: "stack" }), streams = el("div", { class: "stack" });
+  const readStates = async () => {
+    put(states, el("p", { class: "soft" }, "Reading the state of all tables…"));
+    for (let at = 0; at < tables.length; at += SUMMARIES_AT_ONCE) await readSummaries(tables.slice(at, at + SUMMARIES_AT_ONCE));
+    put(states, ...drawTableStates(tables));
+  };
+  const readStreams = () => {
     put(streams, el("p", { class: "soft" }, "Reading the positions of all tables…"));
     ask("streams", {}).then((part) => put(streams, ...shown(part, (list) => (list.length ? streamTable("Tables that follow others", list, true) : el("p", { class: "soft" }, "No table follows a source.")))));
   };
-  if (tables <= 100) read(); else streams.append(el("button", { type: "button", click: read }, `Read the lag of ${count(tables)} tables`));
-  put(main, 
+  if (!tables.length) put(states, el("p", null, "There are no tables yet. Build a model with dbt, or run tablestore demo."));
+  else if (isSmall) readStates(); else put(states, el("button", { type: "button", click: readStates }, `Read the state of ${count(tables.length)} tables`));
+  if (isSmall) readStreams(); else streams.append(el("button", { type: "button", click: readStreams }, `Read the lag of ${count(tables.length)} tables`));
+  put(main,
     el("div", { class: "headline" }, el("h1", null, "Warehouse"), el("p", { class: "soft" }, isolated(listing.warehouse)),
-      el("dl", { class: "facts" }, el("div", null, el("dt", null, "Tables"), el("dd", null, count(tables))), el("div", null, el("dt", null, "Views"), el("dd", null, count(views))))),
+      el("dl", { class: "facts" }, el("div", null, el("dt", null, "Tables"), el("dd", null, count(tables.length))), el("div", null, el("dt", null, "Views"), el("dd", null, count(views))))),
     ...listing.troubles.map((one) => el("div", { class: "stack" }, el("p", null, "Database ", isolated(one.database), " is not listed."), troubleBox(one.trouble))),
-    listing.relations.length ? el("p", null, "Select a table to see its snapshots, levels, topic and tests.") : el("p", null, "There are no tables yet. Build a model with dbt, or run tablestore demo."),
+    card("Tables", null, states),
     card("Streams", null, streams));
 }
 

@@ -10,6 +10,7 @@ function drawTable(found, source) {
     drawHeldBack(found),
     drawSnapshots(found, source),
     drawStaged(found, now),
+    drawFirstRows(found, source),
     el("div", { class: "pair" }, drawSizes(found), drawTopic(found, source)),
     found.facts.trouble ? [] : drawStreams(found, source, now),
     drawDefinition(found),
@@ -155,6 +156,21 @@ function drawStagedOne(one, now) {
       el("p", null, verdicts[test.verdict] ? verdicts[test.verdict].cloneNode(true) : isolated(test.verdict), " ", isolated(one.short[test.test] || test.test)),
       test.failing ? table(visible(`Rows that fail ${one.short[test.test] || test.test}`), test.failing.columns, test.failing.columns.map(() => "value"), test.failing.rows) : null,
       !test.failing && (test.verdict === "red") ? el("p", { class: "soft" }, "No rows were kept: keep_failing_rows is false, or the test ran with an earlier version.") : null)));
+}
+
+/** Behind a button: the page itself reads no rows. */
+function drawFirstRows(found, source) {
+  const facts = value(found.facts, null);
+  if (!source.rows || !facts || facts.snapshot === null) return [];
+  const box = el("div", { class: "stack", "aria-live": "polite" });
+  const read = () => {
+    put(box, el("p", { class: "soft" }, "Reading rows…"));
+    source.rows(found.name).then((part) => put(box, ...shown(part, (first) => [
+      first.rows.length ? table(`${count(first.rows.length)} of ${plural(first.total, "row")}`, first.columns, first.columns.map(() => "value"), first.rows) : el("p", { class: "soft" }, "The table has no rows."),
+      first.more_columns ? el("p", { class: "soft" }, `${plural(first.more_columns, "more column")}.`) : null])));
+  };
+  put(box, el("button", { type: "button", click: read }, "Show the first rows"));
+  return card("Rows", null, box);
 }
 
 function drawSizes(found) {

@@ -12,6 +12,7 @@ from tablestore_engine.api import Engine, FixRequest, NotFound, RetryError, Writ
 from tablestore_engine.ui import table_facts
 from tablestore_engine.ui.bucket_sizes import BUCKETS_MAX, sum_files
 from tablestore_engine.ui.compared_rows import parse_end, read_difference
+from tablestore_engine.ui.first_rows import read_first_rows
 from tablestore_engine.ui.page_answers import PageAnswers
 from tablestore_engine.ui.page_section import explain_trouble, read_part
 from tablestore_engine.ui.table_facts import read_streams, read_summary, read_table
@@ -141,6 +142,23 @@ def test_consumers_and_summary(shop: World) -> None:
     assert (consumer["consumer"], consumer["lag_snapshots"]) == ("dashboard", 28)
     summary = read_summary(shop.engine, "demo.orders")
     assert (summary["rows"], summary["staged"], summary["red"]) == (678, 1, 1)
+
+
+def test_first_rows_are_rows_of_the_newest_snapshot(shop: World, tmp_path: Path) -> None:
+    """20 of 678, each one that a scan gives; long values are cut, NULL is None, columns after the 60th are counted."""
+    found: Any = read_first_rows(shop.engine, "demo.orders")
+    assert (len(found["rows"]), found["total"], found["more_columns"]) == (20, 678, 0)
+    stored = [
+        list(map(str, row.values())) for row in shop.engine.table("demo.orders").scan().to_arrow().to_pylist()
+    ]
+    assert all(row in stored for row in found["rows"])
+    names = [f"c{at}" for at in range(63)]
+    row = dict.fromkeys(names, "x" * 400) | {"c1": None}
+    engine = open_engine(tmp_path, SetClock())
+    engine.create_table("demo.wide", pa.schema([(one, pa.string()) for one in names])).append([row])
+    wide: Any = read_first_rows(engine, "demo.wide")
+    assert (len(wide["columns"]), wide["more_columns"], wide["total"]) == (60, 3, 1)
+    assert wide["rows"][0][:2] == ["x" * 299 + "…", None]
 
 
 def test_difference_is_that_of_the_command(shop: World) -> None:
