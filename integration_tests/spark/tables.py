@@ -77,7 +77,7 @@ class StubTables:
         label, plan = state
         unique = f"{self.place}/{database}.{name}/{label}"
 
-        def load() -> Any:
+        def load(**_: object) -> Any:
             self.loaded.append(unique)
             return plan
 

@@ -84,7 +84,14 @@ class Scan:
 
     def plan(self) -> ScanPlan:
         """All files of the state, with the positions of deleted rows; filter and limit do not count here."""
-        plan = self.resolved.load_plan()
+        return self._plan(None)
+
+    def plan_needed(self) -> ScanPlan:
+        """The files of `plan`; with a limit and no filter the first that have so many rows, where metadata can tell."""
+        return self._plan(self.request.limit if self.request.condition is None else None)
+
+    def _plan(self, rows_max: int | None) -> ScanPlan:
+        plan = self.resolved.load_plan(rows_max=rows_max)
         assert isinstance(plan, ScanPlan)  # never changes
         return plan
 
@@ -94,12 +101,13 @@ class Scan:
         >>> orders.scan(filter="id = 2").to_arrow().to_pylist()
         [{'id': 2, 'region': 'us', 'amount': 20.0}]
         """
-        request, plan = self.request, self.plan()
+        request = self.request
         if (
             request.limit is not None or not self.schema.names
         ):  # Arrow's tables without columns lose their rows
             batches = list(self.to_batches())
             return pa.Table.from_batches(batches, schema=self.schema)
+        plan = self.plan()
         bound = self._bound(plan)
         if bound is None:
             return self.store.read(plan, request.columns)
@@ -108,12 +116,12 @@ class Scan:
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """The rows as record batches; memory holds a step of them, however large the files are.
 
-        With a limit, files after the last row are not opened.
+        With a limit, files after the last row are not opened; without a filter their deletion vectors neither.
 
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
         """
-        plan = self.plan()
+        plan = self.plan_needed()
         return self.store.read_batches(
             plan, self.request.columns, wanted=self._bound(plan), limit=self.request.limit
         )

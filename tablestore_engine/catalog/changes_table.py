@@ -41,7 +41,7 @@ def resolve_changes(store: TableStore, between: ChangesBetween) -> ResolvedTable
         version=f"{store.location}@{label}@{schema.id}",
         label=f"changes_{between}",
         schema=_with_columns(schema),
-        load_plan=lambda: plan_changes_between(store, end, between, schema),
+        load_plan=lambda **_: plan_changes_between(store, end, between, schema),
         snapshot=pinned,
         stage=find_stage_name(end.branch),
         commit=rows_version(end.snapshots, last),

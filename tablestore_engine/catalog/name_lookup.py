@@ -27,6 +27,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.metadata.commit_history import rows_version
+from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.stage.staging import find_stage_name
 from tablestore_engine.store.table_store import TableStore
 
@@ -141,11 +142,17 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         schema = context.schema_at(snapshot)
     label = "empty" if snapshot is None else f"s{snapshot.id}"
     pinned = NO_SNAPSHOT if snapshot is None else SnapshotRef(snapshot.id, snapshot.unique)
+
+    def load_plan(*, is_native: bool = False, rows_max: int | None = None) -> ScanPlan:
+        if is_native:
+            return store.plan_native_scan(snapshot, schema=schema)
+        return store.plan_scan(snapshot, schema=schema, rows_max=rows_max)
+
     return ResolvedTable(
         version=f"{store.location}@{store.branch}@{label}@{pinned.unique}@{schema.id}",
         label=label if store.branch == "main" else f"{store.branch}_{label}",
         schema=schema,
-        load_plan=lambda: store.plan_native_scan(snapshot, schema=schema),
+        load_plan=load_plan,
         snapshot=pinned,
         stage=find_stage_name(store.branch),
         commit=rows_version(context.snapshots, snapshot),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.format.schema import TableSchema
@@ -28,10 +29,18 @@ class SnapshotRef:
 NO_SNAPSHOT = SnapshotRef(0, "empty")
 
 
+class LoadPlan(Protocol):
+    """Reads manifests. Of changes between two states it gives a ChangesPlan."""
+
+    def __call__(self, *, is_native: bool = False, rows_max: int | None = None) -> ScanPlan | ChangesPlan:
+        """`is_native`: the reader opens files itself, and the footer of each is checked before (plan_native_scan).
+        `rows_max`: the first files that have so many rows.
+        """
+
+
 @dataclass(frozen=True)
 class ResolvedTable:
-    """One state of a table. `label` is short and readable (`s7`); `load_plan` reads manifests, once needed;
-    of changes between two states it gives a ChangesPlan.
+    """One state of a table. `label` is short and readable (`s7`); `load_plan` is called once files are needed.
 
     `stage` is the name of a staged snapshot, None for the table's own. `commit` is `user:identifier` of the commit
     that made the rows, which folding and publishing keep. `is_clause`: VERSION or TIMESTAMP AS OF names the state.
@@ -40,7 +49,7 @@ class ResolvedTable:
     version: str
     label: str
     schema: TableSchema
-    load_plan: Callable[[], ScanPlan | ChangesPlan] = field(compare=False, repr=False)
+    load_plan: LoadPlan = field(compare=False, repr=False)
     snapshot: SnapshotRef = NO_SNAPSHOT
     stage: str | None = None
     commit: str = field(default="", compare=False)

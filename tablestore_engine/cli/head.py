@@ -45,7 +45,7 @@ def _head(arguments: argparse.Namespace) -> int:
         )
     columns: Sequence[str] | None = None if arguments.columns is None else split_names(arguments.columns)
     with open_engine(arguments) as engine:
-        store, plan = find_state(engine.table(arguments.table), arguments.snapshot)
+        store, plan = find_state(engine.table(arguments.table), arguments.snapshot, arguments.rows)
         columns = None if columns is None else plan.schema.spelled(columns)
         names = result_schema(plan.schema, columns).names
         rows = [
@@ -57,22 +57,23 @@ def _head(arguments: argparse.Namespace) -> int:
         print_json(rows)
     else:
         print_table(names, [tuple(row.values()) for row in rows])
-    if len(rows) < plan.visible_rows:
-        say(f"{len(rows)} of {plan.visible_rows} rows; see more with -n {plan.visible_rows}")
+    total = plan.visible_rows + plan.rows_behind
+    if len(rows) < total:
+        say(f"{len(rows)} of {total} rows; see more with -n {total}")
     return 0
 
 
-def find_state(table: Table, name: str | None) -> tuple[TableStore, ScanPlan]:
-    """The files of a state: None is the newest snapshot.
+def find_state(table: Table, name: str | None, rows: int) -> tuple[TableStore, ScanPlan]:
+    """The first files of a state, which have so many rows: None is the newest snapshot.
 
     Raises NotFound for a state that does not exist, TS1417 if all rows are staged, TS1544, TS1547.
     """
     if name is not None and name.partition(":")[0] == STAGED:
         store = table.compare(name).seen
-        return store, store.plan_scan()
+        return store, store.plan_scan(rows_max=rows)
     if name is not None and name.isdecimal():
-        return table.store, table.scan(snapshot=int(name)).plan()
-    plan = table.scan(tag=name).plan()
+        return table.store, table.scan(snapshot=int(name), limit=rows).plan_needed()
+    plan = table.scan(tag=name, limit=rows).plan_needed()
     if plan.snapshot is None:
         require_published(table.store, table.identifier)
     return table.store, plan

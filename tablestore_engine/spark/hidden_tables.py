@@ -124,7 +124,7 @@ class HiddenTables:
     def _make(self, table: ResolvedTable) -> str:
         """Hidden tables for all groups of the state; the view's query over them."""
         self.ensure_database(HIDDEN_DATABASE)
-        plan = table.load_plan()
+        plan = table.load_plan(is_native=True)
         digest = hashlib.sha256(self.key_of(table).encode()).hexdigest()[:20]
         self._making.clear()
         if isinstance(plan, ChangesPlan):

@@ -147,15 +147,21 @@ class TableStore:
         partitions: PartitionFilter | None = None,
         buckets: Collection[int] | None = None,
         schema: TableSchema | None = None,
+        rows_max: int | None = None,
     ) -> ScanPlan:
-        """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's."""
+        """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's.
+
+        `rows_max`: the first files that have so many rows; see Scanner.plan_scan.
+        """
         context = self.context if snapshot is not None else self.find_seen() or self.context
         if snapshot is None:
             snapshot = context.newest_snapshot()
             schema = schema or context.schema_at(snapshot)
         elif schema is None:
             schema = context.schemas.get(snapshot.schema_id)
-        return context.scanner.plan_scan(snapshot, schema=schema, partitions=partitions, buckets=buckets)
+        return context.scanner.plan_scan(
+            snapshot, schema=schema, partitions=partitions, buckets=buckets, rows_max=rows_max
+        )
 
     def plan_native_scan(self, snapshot: Snapshot | None, *, schema: TableSchema) -> ScanPlan:
         """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""

@@ -89,6 +89,8 @@ def read_some(
     for file in plan.files if wanted is None else wanted.prune(plan.files):
         if left == 0:
             return
+        if not file.visible_rows:
+            continue
         step = step_rows([file])
         if wanted is None and left is not None:
             step = min(step, max(left, _ROWS_MIN))

@@ -42,11 +42,15 @@ _REMEMBERED = 4
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """All files of one snapshot that a reader needs; `schema` gives the columns of the result."""
+    """All files of one snapshot that a reader needs; `schema` gives the columns of the result.
+
+    `rows_behind`: visible rows of the files that a plan of the first rows leaves out.
+    """
 
     snapshot: Snapshot | None
     schema: TableSchema
     files: tuple[StoredFile, ...]
+    rows_behind: int = 0
 
     @property
     def visible_rows(self) -> int:
@@ -75,10 +79,12 @@ class Scanner:
         buckets: Collection[int] | None = None,
         level_min: int = 0,
         takes: EntryFilter | None = None,
+        rows_max: int | None = None,
     ) -> ScanPlan:
         """Files of a snapshot for a reader who wants the columns of `schema`, as if it had no level below `level_min`.
 
-        `takes`: only these files; where plans are merged (is_merged) whole buckets. Raises Unsupported TS1126, TS1128.
+        `takes`: only these files; where plans are merged (is_merged) whole buckets. `rows_max`: the first files that
+        have so many visible rows, where metadata can tell. Raises Unsupported TS1126, TS1128.
         """
         check_readable(schema)
         if snapshot is None:
@@ -86,7 +92,8 @@ class Scanner:
         spec = PartitionSpec.of(schema)
         wanted = {}
         takes_all = partitions is None and buckets is None and takes is None
-        for entry in self.live_entries(snapshot, _every_bucket if takes_all else None):
+        along = None if not takes_all else _every_bucket if rows_max is None else _no_bucket
+        for entry in self.live_entries(snapshot, along):
             if (buckets is None or entry.bucket in buckets) and entry.partition not in wanted:
                 values = spec.decode(entry.partition)
                 wanted[entry.partition] = values if partitions is None or partitions(values) else None
@@ -101,10 +108,37 @@ class Scanner:
             entries = [entry for entry in entries if entry.file.level >= level_min]
         if takes is not None:
             entries = [entry for entry in entries if takes(entry)]
+        rows_behind = 0
+        if rows_max is not None and not is_merged(schema):
+            entries, rows_behind = self._first(snapshot, entries, rows_max)
         files = self._files(snapshot, entries, spec)
         if is_merged(schema):
             files = self._merged(files, schema)
-        return ScanPlan(snapshot, schema, tuple(files))
+        return ScanPlan(snapshot, schema, tuple(files), rows_behind)
+
+    def _first(
+        self, snapshot: Snapshot, entries: list[ManifestEntry], rows_max: int
+    ) -> tuple[list[ManifestEntry], int]:
+        """The first entries that have so many visible rows, and those of the others, by the counts of the vectors.
+
+        All entries where another writer left out a count. Who reads a vector compares it with its count.
+        """
+        dead: dict[tuple[bytes, int, str], int] = {}
+        for index in self.manifests.read_index(snapshot.index_manifest):
+            for one in index.dv_ranges:
+                if one.cardinality is None:
+                    return entries, 0
+                if one.cardinality:  # as _vectors: of several the last that is not empty counts
+                    dead[index.partition, index.bucket, one.data_file] = one.cardinality
+        visible = [
+            entry.file.row_count - dead.get((entry.partition, entry.bucket, entry.file.file_name), 0)
+            for entry in entries
+        ]
+        taken = rows = 0
+        while taken < len(entries) and rows < rows_max:
+            rows += visible[taken]
+            taken += 1
+        return entries[:taken], sum(visible[taken:])
 
     def count_rows(self, snapshot: Snapshot) -> int | None:
         """Rows of a snapshot, by metadata; None if the files must be merged to count them, or have expired."""
@@ -239,6 +273,10 @@ class Scanner:
 
 def _every_bucket(_: BucketId) -> bool:
     return True
+
+
+def _no_bucket(_: BucketId) -> bool:
+    return False
 
 
 def is_merged(schema: TableSchema) -> bool:

@@ -24,17 +24,16 @@ THREADS_MAX = 8
 def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None) -> pa.Table:
     """All visible rows. `columns` None: all, in table order. Raises NotFound TS1110, FixData TS1117, TS1124."""
     target, reader = result_schema(plan.schema, columns), FileReader(fileio, plan.schema)
-    if not plan.files:
+    files = [file for file in plan.files if file.visible_rows]
+    if not files:
         return target.empty_table()
-    if len(plan.files) == 1:
-        tables = [reader.read_visible(plan.files[0], columns, parallel=True)]
+    if len(files) == 1:
+        tables = [reader.read_visible(files[0], columns, parallel=True)]
     elif fileio.folders is None:  # each file waits for the store most of the time
-        tables = list(
-            fileio.run_together([partial(reader.read_visible, file, columns) for file in plan.files])
-        )
+        tables = list(fileio.run_together([partial(reader.read_visible, file, columns) for file in files]))
     else:
-        with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(plan.files))) as pool:
-            tables = list(pool.map(lambda file: reader.read_visible(file, columns), plan.files))
+        with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(files))) as pool:
+            tables = list(pool.map(lambda file: reader.read_visible(file, columns), files))
     return pa.concat_tables(tables)
 
 

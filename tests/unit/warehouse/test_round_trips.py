@@ -229,3 +229,57 @@ def test_dropping_a_table_lists_its_folders_together(opened: Open) -> None:
         depths.append(counter.depth)
         assert counter.by_method()["LIST"] >= 2 * days
     assert depths[0] == depths[1], counter.steps()
+
+
+def partitioned(opened: Open, days: int) -> None:
+    """Rows of so many partitions, all of them written three times: each has a file whose rows are all hidden."""
+    engine, _ = opened()
+    spec = WriteSpec(TableSpec(primary_key=("id", "day"), partition_by=("day",)))
+    for value in "abc":
+        rows = {"id": range(3 * days), "day": [n % days for n in range(3 * days)], "v": [value] * 3 * days}
+        engine.write(NAME, pa.table(rows), spec)
+
+
+@pytest.mark.parametrize("days", [4, 40])
+def test_a_scan_with_a_limit_opens_the_files_that_it_needs(opened: Open, days: int) -> None:
+    """Of many partitions the first two are read: their vectors, and the files that have visible rows."""
+    partitioned(opened, days)
+    engine, counter = opened()
+    scan = engine.table(NAME).scan(limit=5)
+    plan = scan.plan_needed()
+    assert plan.visible_rows + plan.rows_behind == 3 * days
+    assert scan.to_arrow().equals(engine.table(NAME).scan().to_arrow().slice(0, 5))
+    engine, counter = opened()
+    rows = engine.table(NAME).scan(limit=5).to_arrow()
+    assert rows["v"].to_pylist() == ["c"] * 5
+    opened_files = [sum(part in one.path for one in counter.requests) for part in ("/data-", "/index/")]
+    assert opened_files == [2, 2], counter.steps()
+
+
+def test_a_limited_scan_where_vectors_have_no_counts_plans_all_files(opened: Open) -> None:
+    """Another engine may leave the counts out: nothing is guessed, and the rows are the same."""
+    partitioned(opened, 4)
+    engine, _ = opened()
+    store = engine.table(NAME).store
+    snapshot, manifests = store.latest(), store.context.manifests
+    assert snapshot is not None
+    assert snapshot.index_manifest is not None
+    uncounted = tuple(
+        replace(one, dv_ranges=tuple(replace(part, cardinality=None) for part in one.dv_ranges))
+        for one in manifests.read_index(snapshot.index_manifest)
+    )
+    fresh, _ = opened()
+    other = fresh.table(NAME).store
+    other.context.manifests.memory.put(snapshot.index_manifest, uncounted, 1)
+    plan = other.plan_scan(rows_max=5)
+    assert (plan.visible_rows, plan.rows_behind) == (12, 0)
+
+
+def test_a_scan_reads_no_file_whose_rows_are_all_hidden(opened: Open) -> None:
+    """Such files stay until a compaction; a full read and one with a filter leave them out."""
+    partitioned(opened, 4)
+    for where in (None, "id < 100"):
+        engine, counter = opened()
+        assert engine.table(NAME).scan(filter=where).to_arrow()["v"].to_pylist() == ["c"] * 12
+        data = [one for one in counter.requests if "/data-" in one.path]
+        assert len(data) == 4, counter.steps()
