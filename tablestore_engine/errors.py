@@ -160,6 +160,10 @@ class RepeatedKeys(FixData):
     """TS1601: rows of one write have the same key, and nothing orders them."""
 
 
+class FileTooLarge(FixData):
+    """TS1293: a metadata file was not read; the fact `marks` is the store's of its content."""
+
+
 class Unsupported(TablestoreError):
     """A feature of the format, of SQL or of Kafka that is refused by name, never guessed.
 

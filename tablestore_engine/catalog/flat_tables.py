@@ -19,8 +19,9 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from tablestore_engine.errors import NotFound, RetryError, StorageError
+from tablestore_engine.errors import FileTooLarge, NotFound, RetryError, StorageError
 from tablestore_engine.fileio.base import FileIO, SeenFile, conditional_of
+from tablestore_engine.fileio.size_limits import seen_unread
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
 from tablestore_engine.format.snapshot import Snapshot
@@ -57,9 +58,13 @@ class FlatTables:
     runtime: Runtime
 
     def look(self, place: str) -> SeenFile | None:
-        """The first schema file, held or not; None while there is none."""
+        """The first schema file, held or not; None while there is none. One that is too large is no hold: a damaged
+        table, which can be dropped or replaced.
+        """
         try:
             return conditional_of(self.fileio).read_seen(_first(place))
+        except FileTooLarge as large:
+            return seen_unread(large)
         except NotFound:
             return None
 

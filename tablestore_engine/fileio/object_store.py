@@ -22,7 +22,7 @@ import pyarrow as pa
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import AzureStore
 
-from tablestore_engine.errors import ForeignKeyListed, NotFound, StoreAnswerUnknown
+from tablestore_engine.errors import FileTooLarge, ForeignKeyListed, NotFound, StoreAnswerUnknown
 from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.object_clients import Clients, Connect, StoreClient, connect
 from tablestore_engine.fileio.object_errors import (
@@ -36,7 +36,7 @@ from tablestore_engine.fileio.object_errors import (
 from tablestore_engine.fileio.object_input import Range, open_object
 from tablestore_engine.fileio.object_listing import ObjectListing
 from tablestore_engine.fileio.object_output import ObjectOutput
-from tablestore_engine.fileio.size_limits import check_size
+from tablestore_engine.fileio.size_limits import check_size, seen_unread
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.fileio.store_retries import ATTEMPTS, Retries
@@ -105,8 +105,11 @@ class ObjectFileIO:
 
         def look() -> SeenFile:
             found = self._store().get(key)
-            check_size(path, found.meta["size"])  # known with the first bytes: the rest is not asked for
-            return SeenFile(bytes(found.bytes()), (found.meta["e_tag"], found.meta["version"]))
+            marks = (found.meta["e_tag"], found.meta["version"])
+            check_size(
+                path, found.meta["size"], marks
+            )  # known with the first bytes: the rest is not asked for
+            return SeenFile(bytes(found.bytes()), marks)
 
         return self._retries.repeat(path, look)
 
@@ -276,6 +279,8 @@ class ObjectFileIO:
     def _has_changed(self, path: str, seen: SeenFile) -> bool:
         try:
             return self.read_seen(path).marks != seen.marks
+        except FileTooLarge as large:
+            return seen_unread(large).marks != seen.marks
         except NotFound:
             return True
 

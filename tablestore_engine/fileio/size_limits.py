@@ -11,7 +11,8 @@ import os
 import re
 from pathlib import Path
 
-from tablestore_engine.errors import FixData
+from tablestore_engine.errors import FileTooLarge
+from tablestore_engine.fileio.base import SeenFile
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _OTHER = ("metadata file", 1 << 30)  # stages, folders of ours: what no kind below names
@@ -37,16 +38,24 @@ def limit_of(path: str) -> tuple[str, int]:
     return next(((kind, limit) for pattern, kind, limit in _LIMITS if pattern.fullmatch(name)), _OTHER)
 
 
-def check_size(path: str, size_bytes: int) -> None:
-    """Raises FixData TS1293 for a file that is not read."""
+def check_size(path: str, size_bytes: int, marks: tuple[str | None, str | None] = (None, None)) -> None:
+    """Raises FileTooLarge TS1293 for a file that is not read; `marks` are the store's of its content."""
     kind, limit = limit_of(path)
     if size_bytes > limit:
-        raise FixData(
+        raise FileTooLarge(
             "TS1293",
             f"the {kind} {path} is too large to be read",
             why=f"it has {size_bytes} bytes; the limit of a {kind} is {limit} bytes",
             fix="restore the file from a copy; tablestore verify names all damaged files of the table",
+            marks=marks,
         )
+
+
+def seen_unread(large: FileTooLarge) -> SeenFile:
+    """The file without its bytes: enough to replace it."""
+    marks = large.facts["marks"]
+    assert isinstance(marks, tuple)  # as check_size says
+    return SeenFile(b"", marks)
 
 
 def read_limited(path: str, file: str) -> bytes:

@@ -17,6 +17,7 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileStatus, SeenFile
+from tablestore_engine.fileio.size_limits import check_size
 from tablestore_engine.fileio.storage_errors import missing_file, outside_root
 
 T = TypeVar("T")
@@ -48,11 +49,12 @@ class MemoryFileIO:
 
     def read(self, path: str) -> bytes:
         """As FileIO."""
-        return self._get(path).data
+        return self.read_seen(path).data
 
     def read_seen(self, path: str) -> SeenFile:
         """As ConditionalStore."""
         found = self._get(path)
+        check_size(path, len(found.data), (found.mark, None))
         return SeenFile(found.data, (found.mark, None))
 
     def open_input(self, path: str) -> pa.NativeFile:

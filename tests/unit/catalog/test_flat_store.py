@@ -517,6 +517,22 @@ def test_a_damaged_first_schema_is_an_error_and_no_empty_table(
     assert told.value.code == code
 
 
+@pytest.mark.parametrize("size", [1, (64 << 20) + 1], ids=["torn", "too large"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_table_whose_schema_cannot_be_read_is_listed_and_can_be_dropped(
+    store: MemoryFileIO, names: FilesystemCatalog, number: int, size: int
+) -> None:
+    """Also one whose file is too large to be read: its name is held by the marks of its content."""
+    make(names, 1)
+    make(names, 1, name=Identifier("demo", "sound"))
+    store.replace(TableLayout(PLACE).schema_path(number), b"{".ljust(size))
+    fresh = catalog(store)
+    assert fresh.list_tables("demo") == ("sound", "t")
+    fresh.drop_table(NAME)
+    assert (fresh.list_tables("demo"), store.list(PLACE)) == (("sound",), [])
+    assert len(rows_of(fresh.store(Identifier("demo", "sound")))) == 1
+
+
 def test_a_snapshot_that_takes_the_number_of_a_rolled_back_one_is_read_anew() -> None:
     """At the same time, with the same size: the times of a store may be whole seconds."""
     store = MemoryFileIO("mem://warehouse", lambda: 1_700_000_000_000)
