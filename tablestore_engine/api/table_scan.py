@@ -101,13 +101,12 @@ class Scan:
         >>> orders.scan(filter="id = 2").to_arrow().to_pylist()
         [{'id': 2, 'region': 'us', 'amount': 20.0}]
         """
-        request = self.request
+        request, plan = self.request, self.plan_needed()
         if (
             request.limit is not None or not self.schema.names
         ):  # Arrow's tables without columns lose their rows
-            batches = list(self.to_batches())
+            batches = list(self._batches(plan))
             return pa.Table.from_batches(batches, schema=self.schema)
-        plan = self.plan()
         bound = self._bound(plan)
         if bound is None:
             return self.store.read(plan, request.columns)
@@ -121,7 +120,9 @@ class Scan:
         >>> sum(batch.num_rows for batch in orders.scan().to_batches())
         3
         """
-        plan = self.plan_needed()
+        return self._batches(self.plan_needed())
+
+    def _batches(self, plan: ScanPlan) -> Iterator[pa.RecordBatch]:
         return self.store.read_batches(
             plan, self.request.columns, wanted=self._bound(plan), limit=self.request.limit
         )
