@@ -30,7 +30,11 @@ def test_green_is_published_after_the_last_test(shop: Shop) -> None:
     assert shop.rows("select count(*) from demo.orders") == [(1,)]
     assert shop.rows("select orders from demo.daily") == [(1,)]
     assert "demo.orders published" in shop.log
-    assert re.search(r"publishing took \d+\.\d\d s, which dbt counts in the time of test \w+", shop.log)
+    said = re.findall(r"publishing took (\d+\.\d\d) s, which dbt counts in the time of test (\w+)", shop.log)
+    responses = {name: one["adapter_response"] for name, one in shop.results().items()}
+    told = {name: one["publishing_seconds"] for name, one in responses.items() if "publishing_seconds" in one}
+    assert len(said) == 2
+    assert {name: f"{seconds:.2f}" for name, seconds in told.items()} == {name: text for text, name in said}
     assert shop.response("orders")["staged"]
 
 

@@ -23,6 +23,23 @@ _COUNTS = (
 
 
 @dataclass
+class PublishingResponse(AdapterResponse):
+    """Of a data test after which staged snapshots were published, for which dbt's time of the test counts, too."""
+
+    publishing_seconds: float | None = None
+
+    @classmethod
+    def of(cls, response: AdapterResponse, seconds: float) -> PublishingResponse:
+        """What dbt has of the test's query, with these seconds."""
+        return cls(
+            _message=response._message,
+            code=response.code,
+            rows_affected=response.rows_affected,
+            publishing_seconds=seconds,
+        )
+
+
+@dataclass
 class TablestoreResponse(AdapterResponse):
     """Lies in run_results.json under adapter_response.
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from dbt.adapters.tablestore.adapter_response import PublishingResponse
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.gate.verdicts import (
     TestOutcome,
@@ -68,6 +69,9 @@ class DataTests:
         if not lines:
             return ()
         took, test = (gate.now_ms() - began) / 1000, short_name(outcome.test)
+        result = context["load_result"]("main")
+        if result is not None:  # else the test ended in an error, and dbt has no response of it
+            result["response"] = PublishingResponse.of(result["response"], took)
         return (*lines, f"publishing took {took:.2f} s, which dbt counts in the time of test {test}")
 
     def record(self, outcome: TestOutcome, nodes: Mapping[str, Any]) -> tuple[str, ...]:
