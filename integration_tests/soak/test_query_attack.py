@@ -21,9 +21,9 @@ def test_random_queries_equal_their_full_query() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("plant", ["only-after"])
+@pytest.mark.parametrize("plant", ["only-after", "single-as-inner"])
 def test_a_planted_error_is_found(plant: str) -> None:
-    """The attack sees a run that forgets the keys of rows before their change."""
+    """The attack sees a run that forgets keys before a change, and one that loses look-ups that find nothing."""
     assert plant in PLANTS
     report = Attack(SEED, QUERIES, CHANGES, models=20, plant=plant, shrinks=0, stop_after=1).run()
     assert [one.kind for one in report.findings][:1] == ["wrong rows"]

@@ -97,6 +97,17 @@ PROVEN = {
         f"select id, (select max(amount) from {S} o where o.customer = c.id) m from {P} c",
         "id",
     ),
+    "scalar over distinct rows, in the key": (
+        (
+            f"select o.id, coalesce((select p.id from (select distinct id from {P}) p where p.id = o.customer), -1) k "
+            f"from {S} o"
+        ),
+        "id,k",
+    ),
+    "exists over distinct rows": (
+        f"select id from {P} c where exists (select distinct product, amount from {S} o where o.customer = c.id)",
+        "id",
+    ),
     "correlated count": (
         f"select id, (select count(*) from {S} o where o.customer = c.id) m from {P} c",
         "id",
@@ -156,6 +167,17 @@ PROVEN = {
             "where name = 'nobody') t"
         ),
         "id,k",
+    ),
+    "pipe": (
+        (
+            f"from {S} |> as o |> join {P} c on o.customer = c.id |> where c.name <> 'n3' "
+            f"|> aggregate sum(amount) total, count(*) n group by c.name"
+        ),
+        "name",
+    ),
+    "pipe with a window": (
+        f"from {S} |> set product = 1 |> extend row_number() over (partition by customer order by amount, id) n",
+        "id",
     ),
     "lateral": (
         f"select c.id, m from {P} c, lateral (select max(amount) m from {S} o where o.customer = c.id)",
@@ -226,6 +248,11 @@ UNPROVEN = {
         f"select id, sum(amount) over (partition by customer order by product rows 1 preceding) s from {S}",
         "id",
         "ROWS frame",
+    ),
+    "pipe in a subquery": (
+        f"select id from {P} c where (from {S} |> where customer = c.id |> aggregate count(*)) = 0",
+        "id",
+        "PipeOperator",
     ),
     "rows of files": (
         "select 1 as id, count(*) n from text.`/etc/hostname`",

@@ -91,6 +91,13 @@ class SparkInner:
             plan = _single(self._optimizer, rule).apply(plan)
         return plan
 
+    def without_pipes(self, plan: Jvm) -> Jvm:
+        """Without the marks of pipe SQL, which Spark removes before its other rules; in subqueries they stay."""
+        try:
+            return _single(self._expressions, "EliminatePipeOperators").apply(plan)
+        except TypeError:
+            return plan  # a Spark without this rule
+
     def without_functions(self, plan: Jvm) -> Jvm:
         """The bodies of SQL functions in place of their calls, in subqueries too."""
         return _single(self._optimizer, "EliminateSQLFunctionNode").apply(plan)

@@ -44,6 +44,7 @@ _RULES = (
     "ReplaceIntersectWithSemiJoin", "ReplaceExceptWithAntiJoin", "RewriteExceptAll", "RewriteIntersectAll",
     "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates", "RewritePredicateSubquery",
     "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery",
+    "ReplaceDistinctWithAggregate",  # of subqueries, which are joins now
 )  # fmt: skip
 
 
@@ -52,7 +53,8 @@ class TracedPlan:
 
     def __init__(self, inner: SparkInner, frame: DataFrame, names: Names) -> None:
         self._inner = inner
-        plan = inner.with_rules(frame._jdf.queryExecution().analyzed(), _RULES)
+        analyzed = frame._jdf.queryExecution().analyzed()
+        plan = inner.with_rules(inner.without_pipes(analyzed), _RULES)
         self.is_deterministic = bool(plan.deterministic())
         self._views: list[tuple[Jvm, Jvm]] = []  # placeholder, what it stands for
         self.tables: dict[int, TableColumns] = {}

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from integration_tests.soak.query_attack.expressions import Expr, condition, literal
-from integration_tests.soak.query_attack.froms import Scope
+from integration_tests.soak.query_attack.froms import Scope, looked_up
 from integration_tests.soak.query_attack.joins import Pair, comparable, pick_pairs
 from integration_tests.soak.query_attack.relation import NUMBERS, From, Ref, Rel, Traits
 
@@ -118,32 +118,10 @@ def _scalar_of(scope: Scope, found: From, *, correlated: bool) -> tuple[Expr, Tr
     return Expr(text, kind, True, frozenset(), True), rel.traits, reason
 
 
-def _looked_up(scope: Scope, found: From) -> tuple[Expr, Traits, str | None] | None:
-    """A column of the one row with a key: Spark joins it by LeftSingle."""
-    rng = scope.rng
-    rels = [scope.source() if rng.random() < 0.5 else scope.base() for _ in range(6)]
-    made = [
-        (rel, (ref, rel.col(name)))
-        for rel in rels
-        for key in rel.keys
-        if len(key) == 1
-        for name in key
-        for ref in found.refs
-        if comparable(ref.col, rel.col(name))
-    ]
-    hinted = [one for one in made if one[1][0].col.hint and one[1][0].col.hint == one[1][1].hint]
-    if not made:
-        return None
-    rel, (ref, col) = rng.choice(hinted if hinted and rng.random() < 0.7 else made)
-    alias, value = scope.names.alias(), rng.choice(rel.cols)
-    text = f"(select {alias}.{value.name} from {rel.item} {alias} where {alias}.{col.name} = {ref.sql})"
-    return Expr(text, value.type, True, frozenset(), True), rel.traits.add("look-up"), _derived((ref, col))
-
-
 def scalar_column(scope: Scope, found: From) -> tuple[From, Expr] | None:
     """For the SELECT list: a correlated scalar subquery."""
     looks_up = scope.rng.random() < 0.6
-    made = _looked_up(scope, found) if looks_up else _scalar_of(scope, found, correlated=True)
+    made = looked_up(scope, found) if looks_up else _scalar_of(scope, found, correlated=True)
     if made is None:
         return None
     expr, inner, reason = made

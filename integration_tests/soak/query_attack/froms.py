@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from integration_tests.soak.query_attack.expressions import condition
+from integration_tests.soak.query_attack.expressions import Expr, condition
 from integration_tests.soak.query_attack.joins import (
     KINDS,
     Names,
@@ -256,16 +256,78 @@ def lateral(scope: Scope) -> From:
 
 
 def with_total(scope: Scope, found: From | None = None) -> From:
-    """Beside a total, which has one row also over none."""
+    """Beside a total, which has one row also over none; often with a constant that is part of the key."""
     rng, rel = scope.rng, scope.base()
     found = found or single(scope)
-    inner, value = scope.names.alias(), rng.choice(rel.cols)
-    where, _ = condition(rng, [Ref(f"{inner}.{one.name}", one) for one in rel.cols])
-    made = rng.choice(("count(*)", f"count({inner}.{value.name})"))
-    item = f"(select {made} as whole from {rel.item} {inner} where {where})"
-    cols = (Col("whole", "bigint", False, scope.names.ident(), frozenset(), derived=True),)
-    one_row = Rel(item, cols, (frozenset(),), rel.traits.add("total beside"))
-    return cross(scope.names, found, one_row)
+    inner = scope.names.alias()
+    refs = [Ref(f"{inner}.{one.name}", one) for one in rel.cols]
+    forms = [("count(*)", "bigint")]
+    forms += [(f"avg(cast({one.sql} as double))", "double") for one in refs if one.col.type == "int"]
+    (made, kind), where = rng.choice(forms), " and ".join(
+        condition(rng, refs)[0] for _ in range(rng.randint(1, 4))
+    )  # fmt: skip
+    item = f"(select 'all' as tag, {made} as whole from {rel.item} {inner} where {where})"
+    cols = (
+        Col("tag", "string", False, scope.names.ident(), frozenset()),
+        Col("whole", kind, kind == "double", scope.names.ident(), frozenset(), derived=True),
+    )
+    key = frozenset({"tag"}) if rng.random() < 0.7 else frozenset[str]()
+    return cross(scope.names, found, Rel(item, cols, (key,), rel.traits.add("total beside")))
+
+
+def with_look_up(scope: Scope) -> From:
+    """With a looked-up value as a column, for keys, groups and filters. What finds nothing has NULL."""
+    rng, found = scope.rng, start(scope.names, scope.base())
+    made = looked_up(scope, found)
+    if made is None or any(one.col.name == "looked" for one in found.refs):
+        return chain(scope)
+    value, inner, reason = made
+    alias = found.text.rpartition(" ")[2]
+    cols = tuple(one.col for one in found.refs)
+    item = f"(select {alias}.*, {value.text} as looked from {found.text})"
+    looked = Col("looked", value.type, True, scope.names.ident(), frozenset(), value.derived)
+    traits = found.traits.join(replace(inner, windows=())).add("look-up in from", reason=reason)
+    if inner.windows:
+        traits = traits.add(reason="window in a subquery")
+    keys = tuple(frozenset(one.partition(".")[2] for one in key) for key in found.keys)
+    if keys and rng.random() < 0.5:
+        keys = tuple(key | {"looked"} for key in keys)
+    return start(scope.names, Rel(item, (*cols, looked), keys, traits))
+
+
+def looked_up(scope: Scope, found: From) -> tuple[Expr, Traits, str | None] | None:
+    """A column of the one row with a key, at times of distinct rows: Spark joins it by LeftSingle."""
+    rng = scope.rng
+    rels = [scope.source() if rng.random() < 0.5 else scope.base() for _ in range(6)]
+    made = [
+        (rel, (ref, rel.col(name)))
+        for rel in rels
+        for key in rel.keys
+        if len(key) == 1
+        for name in key
+        for ref in found.refs
+        if comparable(ref.col, rel.col(name))
+    ]
+    hinted = [one for one in made if one[1][0].col.hint and one[1][0].col.hint == one[1][1].hint]
+    if not made:
+        return None
+    rel, (ref, col) = rng.choice(hinted if hinted and rng.random() < 0.7 else made)
+    alias, value = scope.names.alias(), rng.choice(rel.cols)
+    item, value = _distinct(scope, rel, col) if rng.random() < 0.3 else (rel.item, value)
+    text = f"(select {alias}.{value.name} from {item} {alias} where {alias}.{col.name} = {ref.sql})"
+    expr = Expr(text, value.type, True, frozenset(), value.derived)
+    reason = "correlation by a derived column" if ref.col.derived or col.derived else None
+    return expr, rel.traits.add("look-up"), reason
+
+
+def _distinct(scope: Scope, rel: Rel, col: Col) -> tuple[str, Col]:
+    """Each key once, and the key's column: no other has one value per key."""
+    alias = scope.names.alias()
+    group = scope.rng.choice(("distinct", "group by"))
+    name = f"{alias}.{col.name}"
+    if group == "distinct":
+        return f"(select distinct {name} from {rel.item} {alias})", col.grouped()
+    return f"(select {name} from {rel.item} {alias} group by {name})", col.grouped()
 
 
 def pipe(scope: Scope) -> From:
@@ -283,7 +345,8 @@ def pipe(scope: Scope) -> From:
 
 FROMS: tuple[tuple[Callable[[Scope], From], int], ...] = (
     (single, 22), (chain, 30), (star, 20), (self_join, 10), (two_roles, 8),
-    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4), (merged, 5), (lateral, 2), (with_total, 3), (pipe, 3),
+    (with_values, 4), (non_equi, 2), (comma, 4), (exploded, 4), (merged, 5), (lateral, 2), (with_total, 5), (pipe, 3),
+    (with_look_up, 5),
 )  # fmt: skip
 
 

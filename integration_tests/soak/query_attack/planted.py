@@ -84,7 +84,7 @@ PLANTS: dict[str, Patch] = {
 
 
 # plant → the clause in whose presence alone it is wrong
-CLAUSES = {"single-as-inner": "look-up", "no-total-row": "total beside"}
+CLAUSES = {"single-as-inner": "look-up in from", "no-total-row": "total beside"}
 
 
 @contextmanager
