@@ -258,3 +258,22 @@ def test_field_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
         assert f"TS2011 model m cannot resume: {field} of demo.plain" in feed.log
         run(feed, text, "--full-refresh")
         assert [one for one, *_ in found(feed)] == [1]
+
+
+def test_column_exchanged_after_the_snapshot_of_the_position_expired_ends_the_run(feed: Shop) -> None:
+    """TS2011: the position itself says by which schema the rows were read."""
+    feed.engine.sql(
+        "create table demo.plain (id int not null, v string) tblproperties ('primary-key' = 'id', "
+        "'tablestore.expire-grace' = '0 s')"
+    )
+    feed.engine.sql("insert into demo.plain values (1, 'a'), (2, 'b')")
+    text = HEAD + "select id, v, _row_kind, _snapshot_id from {{ stream(source('raw', 'plain')) }}"
+    run(feed, text, "--full-refresh")
+    feed.engine.sql("alter table demo.plain drop column v")
+    feed.engine.sql("alter table demo.plain add column v string")
+    feed.engine.sql("delete from demo.plain where id = 2")
+    feed.engine.table("demo.plain").expire(keep=1, older_than_ms=0)
+    assert feed.engine.table("demo.plain").snapshot_ids()[0] > 1
+    run(feed, text, ok=False)
+    assert "TS2011 model m cannot resume: v of demo.plain" in feed.log
+    assert found(feed) == [(1, "a"), (2, "b")]
