@@ -93,10 +93,7 @@ class SparkInner:
 
     def without_pipes(self, plan: Jvm) -> Jvm:
         """Without the marks of pipe SQL, which Spark removes before its other rules; in subqueries they stay."""
-        try:
-            return _single(self._expressions, "EliminatePipeOperators").apply(plan)
-        except TypeError:
-            return plan  # a Spark without this rule
+        return _single(self._expressions, "EliminatePipeOperators").apply(plan)
 
     def without_functions(self, plan: Jvm) -> Jvm:
         """The bodies of SQL functions in place of their calls, in subqueries too."""
@@ -225,18 +222,15 @@ class SparkInner:
         statuses = self._gateway.new_array(self._file_status, len(files))
         places = []
         for at, file in enumerate(files):
-            status = self._file_status(
-                file.size, False, 1, _BLOCK_BYTES, 0, self._path(f"{folder}/{file.listed}")
-            )
-            statuses[at] = status
+            listed = self._path(f"{folder}/{file.listed}")
+            statuses[at] = status = self._file_status(file.size, False, 1, _BLOCK_BYTES, 0, listed)
             places.append((status, self._path(file.path)))
         known, root = self._known_listings(_NO_LIMIT, _NO_TIME).createForNewClient(), self._path(folder)
         known.putLeafFiles(root, statuses)
         relation = node.relation()
         options, schema, nothing = relation.options(), self._option(relation.schema()), self._option(None)
-        index = self._file_index(
-            self._session._jsparkSession, self._to_seq([root]), options, schema, known, nothing, nothing
-        )
+        found = (self._to_seq([root]), options, schema, known, nothing, nothing)
+        index = self._file_index(self._session._jsparkSession, *found)
         self._check_count(index, len(files), folder)
         for status, place in places:
             status.setPath(place)
