@@ -24,6 +24,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_lag import reset_consumer
 
+Path = tuple[str, ...]  # of a field: a name may have a dot in it
 TABLE_SOURCE = "table:"  # before its identity, in a table's name among the positions of others
 
 
@@ -93,24 +94,28 @@ def _exchanged(store: TableStore, position: str, since: int, now: TableSchema) -
         if at is None and following is None:
             return ()
         number = at.schema_id if at is not None else max(0, (following.schema_id if following else 0) - 1)
-    ids = {path.lower(): one for path, one in _field_ids(store.context.schemas.get(number).fields)}
-    return tuple(path for path, one in _field_ids(now.fields) if ids.get(path.lower(), one) != one)
+    ids = {_folded(path): one for path, one in _field_ids(store.context.schemas.get(number).fields)}
+    return tuple(".".join(path) for path, one in _field_ids(now.fields) if ids.get(_folded(path), one) != one)
 
 
-def _field_ids(fields: Sequence[DataField], above: str = "") -> Iterator[tuple[str, int]]:
-    """(path, id) of each field, also of those in structs, arrays and maps."""
+def _folded(path: Path) -> Path:
+    return tuple(map(str.lower, path))
+
+
+def _field_ids(fields: Sequence[DataField], above: Path = ()) -> Iterator[tuple[Path, int]]:
+    """(names from the column on, id) of each field, also of those in structs, arrays and maps."""
     for field in fields:
-        path = f"{above}{field.name}"
+        path = (*above, field.name)
         yield path, field.id
         yield from _ids_in(field.type, path)
 
 
-def _ids_in(kind: DataType, path: str) -> Iterator[tuple[str, int]]:
-    yield from _field_ids(kind.fields, f"{path}.")
+def _ids_in(kind: DataType, path: Path) -> Iterator[tuple[Path, int]]:
+    yield from _field_ids(kind.fields, path)
     for part in ("element", "key", "value"):
         inner = getattr(kind, part)
         if inner is not None:
-            yield from _ids_in(inner, f"{path}.{part}")
+            yield from _ids_in(inner, (*path, part))
 
 
 def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool = False) -> int | None:

@@ -5,8 +5,6 @@ INVARIANT  columns, rows and count are of one state; files after the last shown 
 
 from __future__ import annotations
 
-from itertools import islice
-
 from tablestore_engine.api import Engine
 from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.ui.commit_records import Record
@@ -17,12 +15,14 @@ ROWS_MAX = 20
 
 def read_first_rows(engine: Engine, name: str) -> Record:
     """At most ROWS_MAX rows of the newest snapshot as text, in no order. Raises NotFound TS1414."""
-    scan = engine.table(name).scan(limit=ROWS_MAX)
-    names = tuple(islice(scan.schema.names, COLUMNS_MAX))
-    rows = [row for batch in scan.select(*names).to_batches() for row in row_dicts(batch)]
+    table = engine.table(name)
+    plan = table.scan(limit=ROWS_MAX).plan_needed()
+    names = plan.schema.field_names[:COLUMNS_MAX]
+    batches = table.store.read_batches(plan, list(names), limit=ROWS_MAX)
+    rows = [row for batch in batches for row in row_dicts(batch)]
     return {
         "columns": list(names),
         "rows": [shown_cells(row, names) for row in rows],
-        "total": scan.plan().visible_rows,
-        "more_columns": len(scan.schema.names) - len(names),
+        "total": plan.visible_rows + plan.rows_behind,
+        "more_columns": len(plan.schema.field_names) - len(names),
     }

@@ -115,26 +115,25 @@ function fill(link, part) {
   put(line, ...texts);
 }
 
-async function readSummaries(names) {
-  const found = await ask("summaries", names.map((name) => ["name", name]));
-  for (const name of found.trouble ? [] : names) {
-    if (!found[name]) continue;
-    summaries.set(name, found[name]);
-    const link = side.querySelector(`a[data-name="${CSS.escape(name)}"]`);
-    if (link) fill(link, found[name]);
-  }
+let asking = null;
+/** Asks for all names that wait, each once; who calls it meanwhile waits for the same answers. */
+function flush() {
+  if (!asking) asking = askSummaries().finally(() => { asking = null; });
+  return asking;
 }
-
-let isAsking = false;
-async function flush() {
-  if (isAsking) return;
-  isAsking = true;
+async function askSummaries() {
   while (waiting.size) {
     const names = [...waiting].slice(0, SUMMARIES_AT_ONCE);
     names.forEach((name) => waiting.delete(name));
-    await readSummaries(names);
+    const unknown = names.filter((name) => !summaries.has(name));
+    const found = unknown.length ? await ask("summaries", unknown.map((name) => ["name", name])) : {};
+    for (const name of found.trouble ? [] : unknown) {
+      if (!found[name]) continue;
+      summaries.set(name, found[name]);
+      const link = side.querySelector(`a[data-name="${CSS.escape(name)}"]`);
+      if (link) fill(link, found[name]);
+    }
   }
-  isAsking = false;
 }
 
 // content ------------------------------------------------------------------------------------------
@@ -143,10 +142,10 @@ async function flush() {
 function drawTableStates(names) {
   const of = (name) => { const part = summaries.get(name) || {}; return part.trouble ? { trouble: part.trouble } : part.value || {}; };
   const urgency = (one) => (one.red ? 0 : one.trouble ? 1 : one.staged ? 2 : 3);
-  const state = (one) => (one.trouble ? mark("bad", "⚠", `${one.trouble.code} cannot be read`.trim()) : one.red ? mark("bad", "✕", "held back") : one.staged ? mark("wait", "…", "staged") : one.snapshot === null ? "no snapshot" : mark("good", "✓", "published"));
+  const state = (one) => (one.trouble ? mark("bad", "⚠", `${one.trouble.code} cannot be read`.trim()) : one.red ? mark("bad", "✕", "held back") : one.staged ? mark("wait", "…", "staged") : one.snapshot === undefined ? mark("wait", "…", "not known") : one.snapshot === null ? "no snapshot" : mark("good", "✓", "published"));
   const sorted = names.map((name) => [name, of(name)]).sort(([, a], [, b]) => urgency(a) - urgency(b) || String(b.committed_at || "").localeCompare(String(a.committed_at || "")));
   const rows = sorted.map(([name, one]) => [el("a", { href: `#table=${encodeURIComponent(name)}` }, isolated(name)), state(one),
-    one.trouble || one.snapshot === null ? null : count(one.rows), one.trouble || one.snapshot === null ? null : bytes(one.bytes || 0), one.committed_at ? moment(one.committed_at, listing.now_ms, "only") : null]);
+    one.snapshot ? count(one.rows) : null, one.snapshot ? bytes(one.bytes) : null, one.committed_at ? moment(one.committed_at, listing.now_ms, "only") : null]);
   const total = (key) => sorted.reduce((sum, [, one]) => sum + (one[key] || 0), 0);
   return [el("p", null, `${plural(sorted.filter(([, one]) => one.red).length, "table")} held back, ${count(sorted.filter(([, one]) => one.staged && !one.red).length)} staged, ${plural(total("rows"), "row")} in ${bytes(total("bytes"))}.`),
     table("State of all tables", ["Table", "State", "Rows", "Size", "Last commit"], ["", "", "number", "number", ""], rows)];
@@ -157,7 +156,8 @@ function drawOverview() {
   const isSmall = tables.length <= 100, states = el("div", { class: "stack" }), streams = el("div", { class: "stack" });
   const readStates = async () => {
     put(states, el("p", { class: "soft" }, "Reading the state of all tables…"));
-    for (let at = 0; at < tables.length; at += SUMMARIES_AT_ONCE) await readSummaries(tables.slice(at, at + SUMMARIES_AT_ONCE));
+    tables.forEach((name) => waiting.add(name));
+    await flush();
     put(states, ...drawTableStates(tables));
   };
   const readStreams = () => {

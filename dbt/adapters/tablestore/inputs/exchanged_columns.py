@@ -23,7 +23,7 @@ def check_columns(
         return
     with engine.changed_keys.trace(query, versions=versions) as traced:
         used = {one.lower() for each in traced.occurrences for one in each.columns.values()}
-    column = next((one for one in found.exchanged if not used or one.lower().partition(".")[0] in used), None)
+    column = next((one for one in found.exchanged if not used or _is_in(one.lower(), used)), None)
     if column is None:
         return
     raise FixRequest(
@@ -33,3 +33,8 @@ def check_columns(
         "values, and no change of a row says so",
         fix="run the model once with --full-refresh",
     )
+
+
+def _is_in(path: str, columns: set[str]) -> bool:
+    """Whether a column, or a field in it, is one of these; a column's own name may have a dot in it."""
+    return any(path == one or path.startswith(f"{one}.") for one in columns)
