@@ -89,10 +89,15 @@ class Realm:
         self._await(user, lambda has: gone not in has)
 
     def _await(self, user: User, is_there: Callable[[set[AclBinding]], bool]) -> None:
-        deadline = time.monotonic() + 20
-        while not is_there(set(self.admin.describe_acls(_all_of(user)).result())):
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        await_state(lambda: is_there(set(self.admin.describe_acls(_all_of(user)).result())))
+
+
+def await_state(is_so: Callable[[], bool]) -> None:
+    """Until the broker does what the controller has confirmed."""
+    deadline = time.monotonic() + 20
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def _filter(acl: AclBinding) -> AclBindingFilter:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import stat
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from integration_tests.kafka.secure import SETTINGS, LoggedTable, Realm
+from integration_tests.kafka.secure import SETTINGS, LoggedTable, Realm, await_state
 from tablestore_engine.api import Engine
 from tablestore_engine.devservers.broker_certificates import ensure_certificates
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, find_broker, start_broker, stop_broker
@@ -143,6 +144,9 @@ def _with_expired_certificate(realm: Realm, folder: Path) -> Iterator[Path]:
 
 
 def _show(realm: Realm, store: Path, password: str) -> None:
+    """Returns when the listener shows it: a broker takes a change that the controller has confirmed a moment later."""
+    host, _, port = realm.info.url.partition(":")
+    before = ssl.get_server_certificate((host, int(port)))
     prefix = "listener.name.client.ssl."
     told = {
         "keystore.location": str(store), "keystore.password": password, "key.password": password,
@@ -155,6 +159,7 @@ def _show(realm: Realm, store: Path, password: str) -> None:
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=changes)
     for done in realm.admin.incremental_alter_configs([resource]).values():
         done.result()
+    await_state(lambda: ssl.get_server_certificate((host, int(port))) != before)
 
 
 def test_a_certificate_whose_time_is_over(realm: Realm, tmp_path: Path) -> None:

@@ -43,7 +43,8 @@ CALLS: dict[str, tuple[str, str]] = {
          "map_concat", "named_struct", "pi", "struct"), ("", HARMLESS),
     ),
 }  # fmt: skip
-_IN_DIGEST = {"current_timezone": "spark.sql.session.timeZone=Asia/Tokyo", "version": "version="}
+_TIME_ZONE = "spark.sql.session.timeZone"
+_IN_DIGEST = {"current_timezone": f"{_TIME_ZONE}=Asia/Tokyo", "version": "version="}
 
 
 @pytest.fixture(scope="module")
@@ -64,8 +65,10 @@ def test_function_without_argument_or_of_chance_is_decided(engine: Engine) -> No
 def test_moving_function_is_refused_or_in_the_digest(engine: Engine) -> None:
     """Each call is refused with the name of what moves, or what it gives is a line of the settings in the digest."""
     known = {str(row[0]) for row in engine.spark.sql("show all functions").collect()}
-    engine.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    before = str(engine.spark.conf.get(_TIME_ZONE))
+    engine.spark.conf.set(_TIME_ZONE, "Asia/Tokyo")
     settings = read_result_settings(engine.spark)
+    engine.spark.conf.set(_TIME_ZONE, before)
     found = {}
     for name in sorted(set(CALLS) & known):
         call = f"select id, {name}({CALLS[name][0]}) as x from demo.t"

@@ -198,7 +198,7 @@ def test_struct_expression_is_evaluated_once(engine: Engine) -> None:
         ("named_struct('a', double('nan'), 'b', array())", "s.a: a value does not fit int: NaN"),
         ("named_struct('a', 5000000000, 'b', array())", "s.a: a value does not fit int: 5000000000"),
         ("struct(1, array(map('k', 1000)))", "s.b.element.value: a value does not fit decimal(4,2): 1000"),
-        ("struct(1, array(map('k', 1), map(date'2026-01-01', 1)))", None),
+        ("struct(1, array(map(date'2026-01-01', 1)))", None),
     ],
 )
 def test_value_inside_a_column_that_does_not_fit_is_refused(
@@ -211,9 +211,7 @@ def test_value_inside_a_column_that_does_not_fit_is_refused(
     insert = f"insert into demo.t values (1, {value})"
     if told is None:
         engine.sql(insert)
-        assert _stored(engine, "demo.t") == [
-            {"a": 1, "b": [[("k", Decimal(1))], [("2026-01-01", Decimal(1))]]}
-        ]
+        assert _stored(engine, "demo.t") == [{"a": 1, "b": [[("2026-01-01", Decimal(1))]]}]
         return
     source = f"select 1 as id, {_named(value)} as s"
     merge = f"merge into demo.t as t using ({source}) as q on t.id = q.id when not matched then insert *"
