@@ -1,5 +1,6 @@
 """`tablestore demo`: an airline's change feed becomes tested snapshots and an exactly-once Kafka topic.
 
+CHANGE     `tablestore demo`
 Steps      1 a project folder, a broker   2 one `dbt build` per day of the feed: rows, snapshot, topic
            3 a poisoned day: the test goes red, table and topic stay as they are   4 the corrected day
            5 time travel and a diff   6 the same table in another reader   7 a picture, and what to type next

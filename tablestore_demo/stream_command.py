@@ -1,5 +1,6 @@
 """`tablestore demo --stream`: a PostgreSQL where flights depart all the time, and a dbt project that keeps up with it.
 
+CHANGE     `tablestore demo --stream`
 Steps      1 a PostgreSQL, a broker, Connect with Debezium   2 rounds: what the database has committed by now → its
            table → `dbt build`: a streaming model, tested, and totals by changed_keys → the topic
            3 somebody breaks delays in the database: the test goes red, models and topic stay   4 set right

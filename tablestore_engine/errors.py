@@ -1,5 +1,6 @@
 """Every exception of the engine, grouped by what the caller must do about it.
 
+CHANGE     which errors a caller can catch
 INVARIANT  a message has three parts: what failed and where, why (expected and got), what to do next; each is shown as
            one line without control characters, whatever name or value it repeats.
 INVARIANT  a code (`TS` and four digits) means one thing for ever; `docs/errors.md` is generated from the raises.

@@ -1,5 +1,6 @@
 """The engine of one warehouse: the entry point for dbt, Python users and the command line; safe for threads.
 
+CHANGE     which system the changelogs are sent to (option log.system)
 Steps      a write: warehouse/write_rows -> warehouse/write/table_writer -> commit -> publish what the log lacks
            SQL: warehouse/statements/statement_runner decides: queries resolve names, changes are actions
 INVARIANT  no JVM before the first statement that needs one: names, Arrow reads and writes, staging work without, as

@@ -1,4 +1,7 @@
-"""Which tables follow which sources, and how far each lags. No broker is asked, and no rows are read."""
+"""Which tables follow which sources, and how far each lags. No broker is asked, and no rows are read.
+
+CHANGE     the lags of all streaming tables
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """What changed between two states of a table, as a table of its own: its columns, `_row_kind` and `_snapshot_id`.
 
+CHANGE     the grammar of names like `demo__changes_5_to_9.orders`
 INVARIANT  columns are those of the state at the end, found by field id in files of every age.
 INVARIANT  the same range is the same rows for ever: snapshots are immutable. One that is gone is an error
            (stream/changes_plan.py).

@@ -2,6 +2,7 @@
 
     .tablestore/left-logs/<uuid of the table>.json   {"table", "schema", "timeMillis"}
 
+CHANGE     the records of logs that DROP TABLE leaves
 INVARIANT  a record proves nothing: the log says whose it is, the tables of the warehouse say whether its table is gone.
 CRASH      between the record and the end of the DROP: the table is there, and its record counts for nothing.
 """

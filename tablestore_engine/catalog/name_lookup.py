@@ -1,5 +1,6 @@
 """Names as SQL writes them -> what they mean: tables at a state, views, and functions.
 
+CHANGE     which table a name in SQL means
 Steps      database name -> (database, version) -> table handle on main or on a staged branch -> one pinned state
 System     a view of information_schema is made by whom the warehouse names
 INVARIANT  a staged branch that was never published is seen only by its own name or override.

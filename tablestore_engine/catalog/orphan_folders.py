@@ -7,6 +7,7 @@
     .tablestore/staged/<query>                rows that tasks of Spark wrote, of a query that never came back
     .tablestore/states/<db>.<table>           what a query remembered whose table is gone
 
+CHANGE     folders that drops and clones leave
 INVARIANT  only folders in places and under names that we give ourselves, plain ones, of a trusted owner.
 INVARIANT  the age of a dropped table is in its name: moving a folder changes no time of it, and a DROP that looks once
            more (drop_unused) may still put it back.

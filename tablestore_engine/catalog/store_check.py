@@ -1,5 +1,6 @@
 """Whether a store keeps what commits stand on: of two conditional puts of one name one wins.
 
+CHANGE     the check of an object store when a database is created
 WHY        some stores accept the condition of a put and ignore it; two writers would then both have committed.
 """
 

@@ -4,6 +4,7 @@
                                    .tablestore-replaced    what it takes the place of: a table's folder …
                                    .tablestore-replaced.json   … or a view's file
 
+CHANGE     the atomic swap of two tables
 Steps      1 what has the name moves into the replacement's folder  2 is it still what the replacement was made for? if
            not it moves back  3 the folder takes the name  4 what was replaced is deleted
 INVARIANT  until step 1 the name means the old relation, from step 3 on the new one; who looks it up between them does

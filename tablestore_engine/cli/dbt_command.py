@@ -1,5 +1,6 @@
 """`tablestore dbt`: dbt itself; with a resident session in a process that has loaded it already.
 
+CHANGE     which commands of `tablestore dbt` run in a loaded process
 INVARIANT  every word goes to dbt as it is. Commands that ask, serve or install run in a dbt of their own.
 """
 

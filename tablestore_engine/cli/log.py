@@ -1,5 +1,6 @@
 """`tablestore log show`: where the logs of tables stand and who writes them; `drop` is in log_drop.py.
 
+CHANGE     the output of `tablestore log`
 INVARIANT  nothing is disturbed: who publishes meanwhile goes on (log/kafka/log_state.py).
 INVARIANT  the exit status is 1 when a log is in trouble or could not be asked; the file for Prometheus is written
            first.

@@ -1,5 +1,6 @@
 """The target of a dbt profile, for a command that needs brokers or Spark: dbt reads it, once, at first use.
 
+CHANGE     when a command uses a dbt profile
 Steps      is there a project: an option, DBT_PROJECT_DIR, dbt_project.yml here or above, else beside the warehouse →
            the entry point `tablestore.profile` of the dbt adapter, which asks dbt → brokers, Spark
 INVARIANT  a target counts for the warehouse that it names: brokers and passwords of one are not used for another.

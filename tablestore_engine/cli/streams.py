@@ -1,5 +1,6 @@
 """`tablestore streams`: which tables follow which sources, and how far each lags; for people and for Prometheus.
 
+CHANGE     `tablestore streams`, and its Prometheus metrics
 INVARIANT  nothing is read but metadata, no broker is asked, no JVM starts.
 INVARIANT  the exit status is 1 when a table cannot go on by itself; the file for Prometheus is written first.
 """

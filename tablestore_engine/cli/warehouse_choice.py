@@ -1,5 +1,6 @@
 """Where a command works: the warehouse, the table, the brokers; the same arguments on every command.
 
+CHANGE     which warehouse, brokers and Spark settings a command has
 INVARIANT  a warehouse is never made by looking for one.
 """
 

@@ -1,5 +1,6 @@
 """How much one micro-batch of a stream takes: whole snapshots, at least one. Pure.
 
+CHANGE     how much one micro-batch of Spark reads
 INVARIANT  the first portion is always taken: a limit makes batches smaller, it never stops a stream.
 INVARIANT  portions without rows cost nothing: a compaction is no batch of its own.
 """

@@ -1,5 +1,6 @@
 """Which kinds of rows a stream gives to Spark, whose state knows no rows that are taken back. Pure.
 
+CHANGE     which row kinds format("tablestore") returns
 INVARIANT  a row is left out only where that was asked for, or where the row that follows it says the same (-U before
            +U); any other row that the choice has no place for is an error.
 """

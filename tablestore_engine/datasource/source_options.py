@@ -1,5 +1,6 @@
 """What the options of format("tablestore") say. Pure: texts in, values or a refusal out.
 
+CHANGE     the options of Spark's format("tablestore")
 Spelling   keys have no case (Spark's own rule); Paimon's keys are Paimon's, the others Spark's way
 INVARIANT  a key that the use at hand does not know is refused by name (TS1440): none is taken in silence.
 INVARIANT  no option is a secret: Spark shows all of them in plans and messages. What a log needs comes from the

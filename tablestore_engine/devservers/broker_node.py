@@ -1,5 +1,6 @@
 """One node of the development broker: its folder, its ports, its data, and the start of its process.
 
+CHANGE     one node of the development broker
 Folder     server.properties · kafka/ (the data) · broker.log. A broker of one node has them in its data folder, one of
            several in a folder node-1, node-2 … for each; ports.json, cluster.json and the state are of all of them
 Format     gives an empty folder its cluster id. Of one node: --standalone. Of several: cluster.json is written first,

@@ -1,5 +1,6 @@
 """Programs in Java that are fetched once as published jars and then used offline: Kafka, and Connect with Debezium.
 
+CHANGE     where the Kafka broker and Kafka Connect come from
 Steps      1 say what comes, how much and where to  2 Ivy (a jar inside pyspark) resolves and retrieves into a
            folder of our own  3 one rename puts it in place; who loses that race drops its copy
 INVARIANT  no host is named here: Ivy's default repository is used, or the settings file that

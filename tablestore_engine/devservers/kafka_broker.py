@@ -1,5 +1,6 @@
 """A real Kafka 4 on loopback, for development, tests and the demo: one node, or three with replicated topics.
 
+CHANGE     start and stop of the development broker
 Steps      1 lock the folder  2 jars, Java, certificates  3 server.properties  4 format empty folders  5 start the nodes
            that do not run  6 state file  7 wait until each answers and is a controller  8 users and their rights
 Repair     a start starts the nodes that died, the others keep running; a node whose folder is gone is formatted again

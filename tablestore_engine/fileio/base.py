@@ -1,5 +1,6 @@
 """The file-system port: what every store of bytes must promise so that commits are all or nothing.
 
+CHANGE     a guarantee of the file system
 Parts      `FileIO` is what disks and object stores have in common: names and bytes. `FolderStore` is what only folders
            can do, `ConditionalStore` what only object stores do: exactly one of `FileIO.folders` and
            `FileIO.conditional` is None, and a caller that needs one of them has a second way or refuses.

@@ -1,5 +1,6 @@
 """Immutable objects of a store on the local disk, so that the next process of this user does not fetch them again.
 
+CHANGE     what is cached of an object store on disk
 What       manifests, lists and index files whole; of data files and changelogs above TAIL_BYTES the Parquet footer (one
            request gives the whole of a smaller one). Never rows, snapshots, schemas, hints, listings, or absence
 Layout     <cache folder>/objects/<digest of address and path>: magic, checksum, size, name, bytes; mode 0600 in 0700

@@ -1,5 +1,6 @@
 """Immutable objects of a store in memory and on disk: what was read or written once is not asked for again.
 
+CHANGE     what is cached of an object store in memory
 What       Files whose names hold a uuid: data, changelogs, manifests, lists, index files. Small ones whole, of large
            ones the end, which has the footer. Never snapshots, schemas, hints, listings, or that a name is missing.
 INVARIANT  such a name is given once and its file never changes, so that an entry is right for ever, whoever deletes the

@@ -1,5 +1,6 @@
 """Object stores behind the FileIO port: S3 and its like, Google Cloud Storage, Azure, by obstore.
 
+CHANGE     the conditional put of a claim on an object store
 Steps      claim: check -> one conditional put without retries below us -> no clear answer: read back, and try the same
            claim again while nothing is there. Everything else is repeated with a growing, jittered pause
 INVARIANT  every object carries the token of the call that made it (metadata `claim`), so that a put whose answer was

@@ -1,5 +1,6 @@
 """Whether of many writers that create one object at once exactly one succeeds, asked before the first claim.
 
+CHANGE     the check of conditional puts before the first claim of a process
 WHY        some stores ignore the condition of a put, others check it only against puts that have ended: two puts in
            sequence look right, and of writers at once several win. Acknowledged commits would be lost.
 INVARIANT  nothing is claimed or replaced by condition in a store that has not passed in this process, or, as an object

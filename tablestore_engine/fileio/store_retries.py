@@ -1,5 +1,6 @@
 """A request to an object store without a clear answer is made again, after a growing pause.
 
+CHANGE     how often a request to an object store is retried, and when a warning is logged
 INVARIANT  only answers that say nothing are repeated: a refusal, "missing" and "exists" are answers.
 INVARIANT  attempts and pauses are bounded; after the fifth attempt a warning with the reason is logged.
 """

@@ -1,5 +1,6 @@
 """Addresses of warehouses: which scheme leads to which store, and the FileIO of each. The one place that knows.
 
+CHANGE     which address leads to which store
 Steps      a new store: its FileIO in a file beside local.py, which passes tests/unit/fileio/port_promises.py, and its
            scheme here (of object stores: in store_address.py)
 INVARIANT  an address of a store that there is no code for is refused by its scheme; it never becomes a folder's name.

@@ -1,5 +1,6 @@
 """What of the format is read, written or refused: one table, asked before anything else is done (format.md#options).
 
+CHANGE     which Paimon features are read, written and refused
 INVARIANT  a feature that changes which rows are right is refused, never ignored (P6).
 """
 

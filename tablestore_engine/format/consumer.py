@@ -2,6 +2,7 @@
 
     consumer/consumer-<id>   {"nextSnapshot": 8}   ours add "tablestore.position": a text, "tablestore.table": of which
 
+CHANGE     the file of a consumer
 PAIMON     readers take `nextSnapshot` and leave unknown keys aside; their next commit writes the file without them.
 """
 

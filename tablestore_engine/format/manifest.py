@@ -1,5 +1,6 @@
 """Manifest files: one record per added or removed data file and their merging (format.md#manifests).
 
+CHANGE     the bytes of a manifest
 PAIMON     pypaimon reads fields 0-16 by key: all are written. Level is part of a file's identity, so an upgrade
            is DELETE + ADD of one name. A null _NULL_COUNTS crashes Java.
 """

@@ -1,5 +1,6 @@
 """Fields inside of columns: rows against a table, field by field, without looking at a value.
 
+CHANGE     struct fields that the rows or the table lack
 INVARIANT  names match without case, as in SQL; a field in the very spelling comes first, and no field is matched twice.
 """
 

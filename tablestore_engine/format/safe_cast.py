@@ -1,5 +1,6 @@
 """A column as another Arrow type, or pa.ArrowInvalid: Arrow's safe cast, and the losses that it lets pass.
 
+CHANGE     which cast of incoming values is safe
 Steps      structs, lists and maps are taken apart: fields by name without case, each child cast by the same rules
 Losses     TIMESTAMP to DATE drops the time of day · DOUBLE beyond the range of FLOAT becomes infinite · any number
            but 0 becomes true · floats that become DECIMAL are rounded, and DECIMALs that become floats · texts of

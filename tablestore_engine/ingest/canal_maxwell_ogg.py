@@ -1,5 +1,6 @@
 """Messages of Canal, Maxwell and Oracle GoldenGate, in JSON.
 
+CHANGE     the decoding of Canal, Maxwell and GoldenGate messages
 Updates    Canal and Maxwell have the whole row, and of the old one what changed. GoldenGate may leave out what did not:
            it is taken from `before`, and what stands in neither is not known (Change.is_whole)
 """

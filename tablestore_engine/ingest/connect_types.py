@@ -1,5 +1,6 @@
 """Schemas of Kafka Connect, in JSON and in Avro → what the values of a row mean.
 
+CHANGE     the types of Kafka Connect
 Types      names of org.apache.kafka.connect.data and of io.debezium.time, .data: a name says more than the type under
            it, which is taken where the name is unknown
 """

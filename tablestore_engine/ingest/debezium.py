@@ -2,6 +2,7 @@
 
 Operations c, r, u: the row is put; an update of the key takes the old one · d: it is taken · t: all are · m: a logical
            message · a tombstone: its key is taken, which is no change behind the delete before it
+CHANGE     the decoding of Debezium's change messages
 DANGER     a value that a database did not log (TOAST, unchanged) comes as a placeholder
            (toast_placeholder.py). It is taken from `before`; where that has none the message cannot be read: written as
            it is, it would be a wrong row.

@@ -1,5 +1,6 @@
 """Types of MySQL, as Canal tells them beside each row → what its texts mean.
 
+CHANGE     the types of MySQL
 Rules      a number that is unsigned takes the next wider type · DATETIME and TIMESTAMP are wall clocks, since Canal
            writes no zone · a DECIMAL with more than 38 digits, TIME, YEAR and what is not known stay texts or numbers
            as they are: a TIME of MySQL may be negative or longer than a day · binaries come as Latin-1 characters

@@ -1,5 +1,6 @@
 """Values of messages that carry no schema: the column says what they mean, or they are looked at.
 
+CHANGE     values of change messages without a schema
 Rules      DATE: a text, or days · TIME and TIMESTAMP: a text, or a number of the units that the column has (precision
            up to 3 milliseconds, up to 6 microseconds, else nanoseconds) · DECIMAL: a number, or a text that `decimals`
            says how to read · binaries: base64 · STRING: a text, or the JSON of a document · all else as JSON has it

@@ -1,5 +1,6 @@
 """The table that an ingest writes to: its state, its position, and one commit of rows and position.
 
+CHANGE     the commit of ingested rows, offsets and dead letters
 Order      dead letters are committed before the rows and the position behind them. Their table has a key, the place of
            the message: who dies between the two reads the messages again and writes the same dead letters again, which
            changes nothing

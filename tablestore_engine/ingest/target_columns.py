@@ -1,5 +1,6 @@
 """The columns that a batch needs of its table, and its rows in them.
 
+CHANGE     when a table follows its source's columns
 Rules      a column that is new is added, one whose type became wider is widened, one that messages lack is NULL;
            none is ever dropped. Another type than the table's is an error that names column and message, unless the
            caller has said it: then each value is converted, or its message cannot be read.

@@ -1,5 +1,6 @@
 """The Avro schemas of a table's messages, as text: what a registry keeps under `<topic>-key` and `<topic>-value`.
 
+CHANGE     the Avro schema of a table
 Value      record <topic>.Envelope {before: [null, <topic>.Value], after: [null, <topic>.Value], op: string}
            as Flink's debezium-avro-confluent and Debezium have it; Value holds the columns, Key those of the key
 Types      BOOLEAN boolean · TINYINT SMALLINT INT int · BIGINT long · FLOAT float · DOUBLE double · text string ·

@@ -1,5 +1,6 @@
 """Arrow columns as Avro binary, one value per row, by whole columns.
 
+CHANGE     a value in an Avro message
 Values     int, long: zigzag, seven bits a byte · float, double: little-endian · boolean: a byte ·
            string, bytes: length and bytes · decimal: shortest two's complement, big-endian ·
            array, map: count and items, then 0; only 0 if empty · record: its fields · nullable: 0, or 2 and the value

@@ -1,5 +1,6 @@
 """Messages of a log → changelog rows: the other direction of the envelope, for our readers and tests.
 
+CHANGE     messages back to rows
 Kinds      header `k` when it is there; else by the value: null -D, op c, r and u (type insert, update) +I (u is +U),
            op d (delete) -D; of json, which says nothing, and of every log with ignore_delete +I
 INVARIANT  a tombstone gives a row with the key columns set and all others null.

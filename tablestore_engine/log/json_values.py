@@ -1,5 +1,6 @@
 """Arrow columns as JSON text, one text per row, by whole columns.
 
+CHANGE     a value in a JSON message
 Texts      as Flink's JSON formats read them:
            numbers exact, decimals plain with all their digits · NaN, Infinity, -Infinity as strings ·
            DATE '2020-01-31' · TIME '12:00:01.5' · TIMESTAMP '2020-01-31 12:00:01.5' · LTZ the same in UTC with Z ·

@@ -1,5 +1,6 @@
 """The rights that a table's log needs of the brokers: one list, for the docs, the development broker and errors.
 
+CHANGE     the ACLs that a table's log needs
 INVARIANT  with exactly these a table can be made, written, read back, changed and dropped; without any one of them
            something of it is refused (integration_tests/kafka/test_rights.py). Describe comes with the others, and
            DescribeConfigs with AlterConfigs. No right on a group or on the cluster is needed.

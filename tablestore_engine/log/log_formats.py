@@ -1,5 +1,6 @@
 """Which encoding keys and values of a log have, and which rows it carries at all.
 
+CHANGE     which message formats there are, and for which tables (options log.format, log.key.format)
 Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else: it
            would make an insert of a delete, so its log takes inserts only. A table without a key may have such a log
            (rows that are taken out of it are refused: store/write/write_checks.py); one with a key updates and

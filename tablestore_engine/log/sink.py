@@ -1,5 +1,6 @@
 """The port of the log: what a warehouse needs of the place where changelogs go. Kafka is one such place.
 
+CHANGE     the port of a log for another system than Kafka
 Promises   1 making a sink asks nobody and costs little; two are equal when they reach the same log in the same way
            2 `prepare` repeated changes nothing; whose log it is, is decided once, for all processes
            3 `publish` of a shard sends its rows of each snapshot once and in order, whoever publishes, also after an

@@ -1,5 +1,7 @@
 """Choose which sorted runs to compact into one, and which of their files can stay.
 
+CHANGE     which runs are compacted (options num-sorted-run.compaction-trigger,
+           compaction.max-size-amplification-percent)
 Steps      1 dead rows: a file more than half dead, in a bucket where that matters → fold down to its run
            2 too many runs, or no free level: the newest runs, extended while the next one is not much larger
            3 where the table sets a bound: upper runs too large for the lowest → all runs

@@ -1,5 +1,6 @@
 """Merge engine deduplicate: the newest version of a key is its row, whole; if it retracts, the key is gone.
 
+CHANGE     the merge engine deduplicate
 Ties       two rows for the first place; what is beaten anyway may be level.
 """
 

@@ -1,5 +1,6 @@
 """Rows that meet: which are versions of one key, and in which order. Every merge begins here, whoever brings the rows.
 
+CHANGE     the order of the versions of a key
 Order      key, then (as far as the caller has them) sequence field, sequence number, retractions before additions,
            then as the rows are given. An incoming row comes after a stored one unless the field says otherwise.
 INVARIANT  what a key becomes is not decided here: that is the merge engine's.

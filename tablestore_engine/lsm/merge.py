@@ -1,5 +1,6 @@
 """The merge of a bucket: rows among themselves, then with the stored rows of their keys, and what that changed.
 
+CHANGE     the result, deletions and changelog of a merge
 Steps      1 pairs of a hit: (stored, incoming), turned round where the sequence field calls the stored row newer
            2 the engine makes one version of each pair  3 where it is the stored row, or one like it, nothing changes
            4 else it is replaced: -U +U, or -D when the outcome retracts

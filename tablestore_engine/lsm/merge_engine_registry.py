@@ -1,5 +1,6 @@
 """Which merge engine a value of the option `merge-engine` names.
 
+CHANGE     which merge engines there are (option merge-engine)
 INVARIANT  its names are those of options.MERGE_ENGINES, which the checks below this layer and the adapter go by
            (tests/house/test_merge_engines.py).
 """

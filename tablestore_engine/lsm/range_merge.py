@@ -1,5 +1,6 @@
 """Sorted sources side by side, one key range after the other: what a merge of any size holds at once is one range.
 
+CHANGE     where a large bucket is cut into key ranges
 Steps      1 each chain is read on until it holds its share  2 the range ends with the smallest of the last keys that
            are held, so every row up to there is at hand  3 those rows are given out, what is behind stays
 Example    shares of 2, chains 1 3 5 7 and 2 4 9: held 1 3 | 2 4 → to 3: 1 3, 2 · held 5 7 | 4 9 → to 7: 5 7, 4 · 9

@@ -1,5 +1,6 @@
 """The sequence field: which version of a key is newer, whenever it arrives. A late row is one that it calls older.
 
+CHANGE     which row is late by the sequence field (options sequence.field, sequence.field.sort-order)
 INVARIANT  NULL in a sequence field is older than every value, in both directions (format.md#merge-order).
 """
 

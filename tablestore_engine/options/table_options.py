@@ -1,5 +1,6 @@
 """THE table of options: one row each, from which parsing, validation and docs/options.md come.
 
+CHANGE     a table option, its default or its documentation
 INVARIANT  an option that the engine reads stands here; one that stands here is read, or REFUSED
            (tests/house/test_options.py). Keys and defaults of Paimon's own options are Paimon's
            (format.md#options) unless the row says otherwise.

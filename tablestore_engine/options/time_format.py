@@ -1,5 +1,6 @@
 """Times in texts, read as Java's DateTimeFormatter and Paimon read them: `partition.timestamp-formatter`. Pure.
 
+CHANGE     the spelling of a partition's time
 INVARIANT  what is a time here is the same time in Java; years before 1 and years with a sign are none here. What a
            pattern cannot say exactly is refused, never approximated.
 JAVA       a pattern resolves smartly: February 31 is its last day, 24:00 the next midnight, month 13 no time. The

@@ -1,5 +1,6 @@
 """Tables of a PostgreSQL, as its catalog has them, and which of them can be followed.
 
+CHANGE     which PostgreSQL tables can be followed
 WHY        what cannot be followed is named before its first row comes: the database's log has no word of it later.
 """
 

@@ -1,5 +1,6 @@
 """How a source begins: go on where Connect was, or anew, or not at all.
 
+CHANGE     whether a source database is loaded for the first time or resumed
 Steps      look at folder, database and brokers → decide → anew: slot, publication, topics and offsets of before go; a
            publication of the tables that can be followed → their record
 INVARIANT  a first load that was not completed is never gone on with: its second snapshot would be younger than its

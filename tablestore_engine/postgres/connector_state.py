@@ -1,5 +1,6 @@
 """What is remembered of a source, in the folder that holds how far Connect is.
 
+CHANGE     the stored state of a source database
 INVARIANT  `reached` only grows: what a sync has promised is in the tables, and the database cannot be before it.
 CRASH      a record without `reached` promised nothing to anybody: the next start may begin anew.
 """

@@ -1,5 +1,6 @@
 """A PostgreSQL database whose changes go to Kafka: how it is named, and the properties of Connect and Debezium.
 
+CHANGE     the properties of the Debezium connector, which creates the replication slot
 INVARIANT  the password is in none of these: Connect takes it from its environment when it needs it, and what its REST
            interface shows is the place, not the word.
 INVARIANT  one topic of one partition for each table: the order of its changes, keys that move and TRUNCATE included.

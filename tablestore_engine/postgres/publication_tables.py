@@ -3,6 +3,7 @@
 look_at_tables compares the catalog with the record at each sync; Look has the result. publish adds a table to the
 publication, make_publication makes an empty one.
 
+CHANGE     which PostgreSQL tables are published
 WHY        replication sends changes of rows. That a table was dropped and made again, renamed, or rewritten with other
            values, it does not send: oids, column numbers and relfilenodes of the catalog say so (unsent_values.py).
 INVARIANT  a table is published while it is empty, under a lock that keeps writers out, or before the first load: all

@@ -4,6 +4,7 @@ For each occurrence of a changed table the keys are those of the query with that
 rows (before and after), the other occurrences by all rows that they had or have, aggregates and windows reduced to
 their groups, and outer joins extended by the rows in which the other side is NULL.
 
+CHANGE     the proof of a `changed_keys` query
 PROOF   Change the occurrences one after the other. A step changes one occurrence; every other one is in its old or its
         new state. By induction over the nodes: if a row of a node differs in a step, then its known columns
         (known_columns) are those of a row of the trace. Filters, joins and projections map changed rows to changed

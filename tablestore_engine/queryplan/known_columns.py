@@ -4,6 +4,7 @@ Two views of a node:
 changed   rows of the node that differ when one occurrence of a table changes ("trace" of the occurrence)
 rows      all rows that the node had or has, whatever changed meanwhile: a superset of the old and the new state
 
+CHANGE     the rules for the keys that a change of an input affects
 INVARIANT  a column is known only if its value follows from known columns by a stable function of the same row, or by a
            grouping or partitioning column whose equal values are the same value (equal_values). Results of aggregate
            and window functions are never known: they may differ between the old and the new state. Everything not

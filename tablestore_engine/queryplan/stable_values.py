@@ -6,6 +6,7 @@ order-dependent    depends on the order or the partitions of its rows: first(), 
                    sums of floating-point numbers
 stable             everything else
 
+CHANGE     which functions differ between runs
 INVARIANT  a class that Spark itself calls non-deterministic is never stable: `has_other_chance` covers unknown ones.
 Source: Catalyst's `Expression.deterministic` and the rule ComputeCurrentTime of Spark 4.
 """

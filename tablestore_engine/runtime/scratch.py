@@ -1,5 +1,6 @@
 """Where a session's scratch folder lies: apart from the warehouse, whose disk may be full, read-only or no disk at all.
 
+CHANGE     the scratch folder of a session
 Choice     what the caller, the environment or the profile names; else, when driver and workers are one machine or the
            warehouse is no folder, a folder of this user in the system's temporary one; else `.tablestore` in the
            warehouse, which all workers see

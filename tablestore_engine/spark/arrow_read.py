@@ -1,5 +1,6 @@
 """The portable read, in a Python worker: slices of data files as Arrow batches for Spark. Nothing here asks Spark.
 
+CHANGE     the portable read in a worker
 Steps      the driver cuts files into slices by size → a task reads one: the columns that the plan asks for, without
            rows that are deleted or that a condition excludes → types as Spark has them
 INVARIANT  a slice is of named files of one snapshot, with their deletion vectors: it does not depend on when it runs.

@@ -1,5 +1,6 @@
 """The SQL of a view over changes: changelog files, read natively, each with its snapshot as a column.
 
+CHANGE     the SQL of a range of changes
 Steps      files of one schema → one hidden table, where the snapshot's number is a column, equal in all rows of a file
            (links lie in `<folder>/_snapshot_id=<n>/`) → kinds as texts · rows that only a comparison gives → a file of
            ours there

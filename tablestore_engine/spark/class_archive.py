@@ -1,5 +1,6 @@
 """A class-data archive for local sessions: Spark's classes are mapped instead of loaded, which halves the start.
 
+CHANGE     the archive of Spark's classes
 Steps      build: claim the mark file → the base, if this Java has none → run the session on it with
            -XX:ArchiveClassesAtExit=<aside> → providers of extensions beside it → replace → the mark goes → archives
            that were not used for longest go

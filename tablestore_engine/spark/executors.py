@@ -1,5 +1,6 @@
 """Bucket tasks where they belong: few bytes in threads of the driver, many in Spark tasks. The store's RunTasks.
 
+CHANGE     bucket tasks on executors
 Steps      size of the tasks (task_placement) → threads (store.tasks.task_runner), or: groups → one Spark task
            each → outcomes → changes in order
 INVARIANT  small work never starts Spark; the caller cannot tell where its tasks ran, but by the time they took.

@@ -1,5 +1,6 @@
 """Frames of a session as other libraries have them, and the way back: Spark, pandas, polars, Arrow.
 
+CHANGE     the kinds of frames that a Python model may return
 INVARIANT  a value that leaves is exact: integers with NULL in pandas are of its nullable types, never floats.
 """
 

@@ -1,5 +1,6 @@
 """Places of an object store as Hadoop's file systems name them, and whether a session can use them.
 
+CHANGE     whether Spark's Hadoop connector can be used
 INVARIANT  no credentials here: Hadoop's own providers take them from the environment of each JVM.
 INVARIANT  settings stand in the options of each relation, never in the session's configuration, which a user owns.
 DANGER     Hadoop keeps one file system for a scheme and bucket, whatever the settings: of two endpoints with a bucket

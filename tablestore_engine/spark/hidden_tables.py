@@ -1,5 +1,6 @@
 """Hidden Parquet tables: one per (table state, file schema, with or without deletions), made of links.
 
+CHANGE     the hidden tables that Spark reads
 Steps      links to the group's files in a folder of the session's scratch, or a stand-in there (remote_files) →
            CREATE TABLE … USING parquet over the folder → one-row table of the words of dead rows → CREATE OR REPLACE
            VIEW

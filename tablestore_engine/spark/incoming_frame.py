@@ -1,5 +1,6 @@
 """A DataFrame on its way into a table: its helper columns, its shape, and what is asked of it before it is written.
 
+CHANGE     a frame as incoming rows, and check constraints
 INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
 """
 

@@ -1,5 +1,6 @@
 """Folders of links that Spark reads as tables: the files of a group, each where its words of dead rows are found.
 
+CHANGE     the folders of links that Spark reads
 INVARIANT  a folder never changes once a table or a plan reads it.
 WHY        Spark takes `n` from the folder's name as a column, the same for all rows of a file: the filter adds it to
            the row's number and is at its word, where a map by file name would be searched for every row.

@@ -1,5 +1,6 @@
 """Names of an INSERT -> columns of the table: its list, PARTITION (…), the columns of a query that is matched BY NAME.
 
+CHANGE     which column a name in INSERT means
 INVARIANT  each name is one column, and each column is named once; no name is dropped (TS1521, TS2120, TS2123).
 """
 

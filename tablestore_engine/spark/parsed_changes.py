@@ -1,5 +1,6 @@
 """UPDATE, DELETE and MERGE as Spark's parser reads them, every name resolved by Spark's analyzer.
 
+CHANGE     which column a name in UPDATE, DELETE or MERGE means
 Steps      1 Spark's parsed plan of the whole statement  2 target and source are analyzed  3 each expression is analyzed
            over the relations that its place sees (`_SEES`)  4 each assigned name becomes a path in the target
 INVARIANT  an expression that needs more than the row (an aggregate, a window, a generator) is refused (TS2121).

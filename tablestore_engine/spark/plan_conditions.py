@@ -1,5 +1,6 @@
 """What an optimized plan asks of each of our hidden tables: Catalyst's filters as predicates.
 
+CHANGE     the conditions of a Spark plan
 Steps      the plan as Spark's JSON, by one call → trees → walk them, keep the filters that lie directly over a relation
            → their expressions: comparisons of a column with a literal of the same Spark type, IN, prefixes, IS NULL,
            AND, OR, NOT; everything else → ANYTHING

@@ -1,5 +1,6 @@
 """What an analysed plan reads of us, from one text of it: a call for the text instead of some for every node.
 
+CHANGE     whether a Spark plan filters a table
 Steps      each line is a node, its depth the length of its prefix; two more than its parent's: inside a subquery
            → relations of ours with the filter of dead rows above, and the table of words that this filter reads
 INVARIANT  it decides only what is worth looking at. Nodes are fetched by number and must have the text that was seen

@@ -1,5 +1,6 @@
 """A query opens only files that can match: the relations of its plan are put on fewer files.
 
+CHANGE     how files are pruned in a Spark plan
 Steps      the plan's outline (plan_outline): what it reads of us, and whether it asks anything → deletion bitmaps as
            literals (deletion_bitmap_literal) → when it asks: optimize → conditions over each relation (plan_conditions)
            → files that may match (store.read.file_pruning) → the analysed plan with other file lists, and without the

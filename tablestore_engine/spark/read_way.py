@@ -4,6 +4,7 @@ links      a folder of this machine or of a shared disk: Spark lists symbolic li
 native     an object store whose Hadoop connector the session has: Spark's Parquet reader on `s3a://…`
            (remote_relations)
 portable   any other store: Python workers read with the engine's own client and Arrow (arrow_relation)
+CHANGE     which way Spark reads data files, and why
 INVARIANT  one place decides, once for a session and a warehouse, and says why.
 INVARIANT  a connector counts only after it answered for this very warehouse: it may be there and know no credentials.
 """

@@ -2,6 +2,7 @@
 
 Stand-in   the hidden table lies over a folder with one file that is no Parquet file. Views and analysed plans are made
            over it as over links; before a plan runs, relations over the real files take its place (remote_relations)
+CHANGE     how Spark reads files of an object store
 INVARIANT  a plan that nobody prepared fails to read the stand-in. It never answers without rows.
 """
 

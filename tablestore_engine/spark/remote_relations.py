@@ -1,5 +1,6 @@
 """Relations over data files of object stores, in place of the stand-ins of an analysed plan.
 
+CHANGE     which relation of Spark's plan reads an object store
 Steps      the leaves of the plan and of its subqueries that read a stand-in → for each the files, conditions and
            columns that were chosen for it (plan_pruning), else all → a native relation or an Arrow read
 INVARIANT  every stand-in is replaced, whatever pruning found: one that is left is an error when the plan runs.

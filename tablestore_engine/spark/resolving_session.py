@@ -1,5 +1,6 @@
 """The Spark session as the code of a Python model has it: names of the warehouse mean the states that the model reads.
 
+CHANGE     the session of a Python model
 WHY        Spark's own catalog holds whatever state some statement has registered last: a plain session would read that.
 INVARIANT  queries and names of tables go through `read`; everything else is the session's own.
 """

@@ -1,5 +1,6 @@
 """Functions of Spark's ML library, which a session of ours gets when a program asks for it, not when it starts.
 
+CHANGE     the extensions of a Spark session
 WHY        Spark lets every provider on its class path extend a new session. Its own distribution has one, whose three
            internal functions need Scala's reflection: a second of each start. SQL cannot name these functions; code
            can, by pyspark.ml.functions.

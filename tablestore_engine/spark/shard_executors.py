@@ -1,5 +1,6 @@
 """The shards of a log where they belong: few bytes by the driver, many in Spark tasks, a shard in each.
 
+CHANGE     when Spark tasks send a changelog (option log.publish.shards)
 Steps      size of what is pending (task_placement) → None: the driver sends them, or: one Spark task for
            each shard → outcomes → sent changes in order
 INVARIANT  small work never starts Spark. Who sends is all the same to the log: the identities are those of the shards.

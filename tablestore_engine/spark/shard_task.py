@@ -1,5 +1,6 @@
 """Publishing one shard of a table's log, as a value: a thread of the driver performs it, or a Spark task.
 
+CHANGE     the publication of one shard
 Steps      newest snapshot → shard.publish, which reads how far it is, then the rows of its own buckets, from here
 INVARIANT  the log never reads files: each snapshot's changes are read here, in the store's deterministic order. Files
            of other shards' buckets are not opened.

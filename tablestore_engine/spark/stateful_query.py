@@ -1,5 +1,6 @@
 """A query that remembers rows of earlier ranges, run over the next range of each stream by Spark's own streaming.
 
+CHANGE     how Spark runs a stateful query
 Steps      a clock of Spark's that gives one row in a run, joined with the range as it is read natively: a streaming
            relation of just these rows → the model's SQL over views of these → all there is, then end → a folder of
            parquet for each batch

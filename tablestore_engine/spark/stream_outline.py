@@ -1,5 +1,6 @@
 """Whether a query over changes can be asked of each range of them alone, from the text of its analysed plan.
 
+CHANGE     which queries may use `stream()`
 Rule       the rows of a stream may be filtered, projected, unfolded, joined with tables that keep each of them, and
            united with other streams: then the query over all changes is the queries over their ranges, one after the
            other. Whatever else stands above a stream would have to know earlier ranges.

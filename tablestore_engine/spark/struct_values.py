@@ -1,5 +1,6 @@
 """Values of SQL as a column takes them: casts that lose no value silently, fields of structs that are never swapped.
 
+CHANGE     to which field of a struct a value of INSERT, UPDATE or MERGE is written
 Rule       Spark's store assignment (spark.sql.storeAssignmentPolicy) says which type may be stored in which column, and
            Spark itself is asked (TS2156). LEGACY allows every cast.
 Rule       INSERT takes the fields by position, as Spark does. BY NAME, UPDATE and MERGE match names without case.

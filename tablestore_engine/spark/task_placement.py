@@ -1,5 +1,6 @@
 """Where work on stored rows runs: threads of the driver, or Spark tasks. Pure: sizes in, a choice out.
 
+CHANGE     whether bucket tasks run on the driver or on executors
 WHY        starting tasks costs more than small work, and the driver must not hold or read what is large. A task costs
            something besides its bytes, most of it Python around small files, which threads of one process take in turn.
 """

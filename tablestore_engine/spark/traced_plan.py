@@ -3,6 +3,7 @@
 The normal form has joins for correlated subqueries, aggregates for DISTINCT, joins for INTERSECT and EXCEPT, and no
 CTEs: Spark's own optimizer rules make it, each of which keeps the result. Tables of the warehouse are leaves.
 
+CHANGE     which nodes of Spark's plan a `changed_keys` proof reads
 INVARIANT  the rules are named one by one. None of them depends on the rows that are there now: what is proven of this
            plan holds for the old and the new state of its tables.
 INVARIANT  parts are used as Spark analyzed them; Spark analyzes what is built from them again, with all its checks.

@@ -1,5 +1,6 @@
 """A query whose inputs change: what it reads, what is proven of it, and the keys that changes affect.
 
+CHANGE     the query for the affected keys
 INVARIANT  `affected_keys` gives every key whose rows differ between two states of the inputs, or the clause for which
            that is not proven. It runs one Spark job and keeps the keys as a temporary view.
 CRASH      nothing is written; a temporary view ends with the session.

@@ -1,5 +1,6 @@
 """The SQL of a table's view over hidden Parquet tables: casts and renames by field id, deleted rows filtered.
 
+CHANGE     the SQL by which Spark reads a table
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
 INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1575): rows
            never come without it.

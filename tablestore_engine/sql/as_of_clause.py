@@ -1,5 +1,6 @@
 """`orders VERSION AS OF 5` -> the name of a view of that state; names of tables found in SQL text.
 
+CHANGE     the clauses for a past state in SQL
 INVARIANT  text outside the clauses is kept byte for byte.
 INVARIANT  only literals select a state; an expression is refused (TS1503), never evaluated or guessed.
 WHY        Spark answers UNSUPPORTED_FEATURE.TIME_TRAVEL for views, so the clause must be gone before.

@@ -1,5 +1,6 @@
 """dbt's four built-in data tests, as dbt writes them: SQL text -> what is counted, or None for every other text.
 
+CHANGE     which texts of data tests are answered without Spark
 Steps      without comments, token by token: the frame of `get_test_sql`, in it one of the four queries
 INVARIANT  a text that differs in anything but letter case, spaces and comments is None, and so is one with a hint:
            a macro that a project overrides, a `where`, another `fail_calc` are Spark's.

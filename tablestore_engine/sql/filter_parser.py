@@ -1,5 +1,6 @@
 """Filter text (`amount > 5 and region in ('eu', 'us')`) becomes a tree; types are checked where a schema is known.
 
+CHANGE     the grammar of a filter of `Table.scan` and `Table.delete`
 Grammar    condition := conjunction { OR conjunction }            conjunction := negation { AND negation }
            negation  := NOT negation | ( condition ) | TRUE | FALSE | column | comparison
            comparison := column (= != <> < <= > >=) literal, or the two sides exchanged

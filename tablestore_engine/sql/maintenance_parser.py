@@ -1,5 +1,6 @@
 """Statements about a table's storage that projects of other adapters have in their hooks.
 
+CHANGE     the grammar of OPTIMIZE, VACUUM and statements without effect
 Rule       what has a meaning here does it (OPTIMIZE, VACUUM); what another engine needs and this one does by itself, or
            leaves to the storage, has no effect and says why (`NoEffect`)
 """

@@ -1,5 +1,6 @@
 """Text of one SQL statement -> the statement value; what we do not know is refused, never passed on.
 
+CHANGE     which SQL statements are understood
 Steps      1 cut into tokens  2 choose by the first words  3 read the clauses  4 nothing may be left over
 INVARIANT  a statement that could change one of our tables is either parsed completely here or refused
            (TS1501 malformed, TS1502 not offered).

@@ -1,5 +1,6 @@
 """Which state of a table is meant, or what changed between two, as a value and as a name: `demo__at_snapshot_5`.orders.
 
+CHANGE     the schema names for a past state in SQL
 Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
            __changes_<id>_to_<id>  __changes_<id>_to_now  __changes_<id>_to_branch_<staged name>; with `start` for the
            first id all rows of the second as inserts

@@ -1,5 +1,6 @@
 """What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
 
+CHANGE     the effect of an option on rows and files of a table
 INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
 INVARIANT  absent on disk is not absent in our option table: what other engines decide by an absent option
            (`changelog-producer`, `deletion-vectors.enabled`) has the format's default here. Tables of ours name both.

@@ -1,5 +1,6 @@
 """Where a reader's rows come from: the port, and changelog files behind it.
 
+CHANGE     the port of a source of changes beside files and logs
 Columns    those of the newest schema when the reader began, found by field id; a snapshot of a newer schema brings
            its columns, from there on
 INVARIANT  chunks of one snapshot come in an order that never varies (store.changelog, store.read.scan): a position is a

@@ -1,5 +1,6 @@
 """A table as the input of another: which of its changes come next, and the position behind them.
 
+CHANGE     which changes come after a source offset
 Position   {"snapshot", "commit", "schema"}: the commit says which snapshot is meant. A staged one is published under
            another number when the table was folded meanwhile, with the same commit and the same rows.
 INVARIANT  who has nothing but changes follows no table that loses what its rows were before: TS1481.

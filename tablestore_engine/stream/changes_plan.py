@@ -2,6 +2,7 @@
 
 catalog/changes_table.py gives them a name, spark/change_views.py reads them.
 
+CHANGE     the files of a range of changes
 INVARIANT  the same range is the same changes for ever: snapshots are immutable. One that is gone is an error (TS1472).
 """
 

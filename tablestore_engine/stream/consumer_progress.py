@@ -1,5 +1,6 @@
 """The progress of a consumer: a position in Paimon's consumer file, which keeps expiry from what is not read yet.
 
+CHANGE     when a consumer's progress is stored
 Steps      commit: is it forward? → replace the file → does the snapshot still count?
 INVARIANT  a commit that returned holds its snapshot: expiry hides first and looks for consumers then, we write first
            and look for the snapshot then. One of both sees the other.

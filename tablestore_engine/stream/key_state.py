@@ -1,5 +1,6 @@
 """The newest message of each key since some place of a log: in memory, and behind a number of keys on disk.
 
+CHANGE     the rows that a reader of a log stores by key
 Disk       a private SQLite file in the folder that is given, made when it is needed, gone with the state: no journal,
            no waiting for the disk, since a state that is lost is read again from the log (decision 0038)
 INVARIANT  what was put last is found, wherever it lies; memory holds `keys_max` keys and one call's.

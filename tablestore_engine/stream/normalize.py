@@ -1,5 +1,6 @@
 """Messages of a log that say the newest row of a key → the changes of the table: -U +U +I -D, no duplicates.
 
+CHANGE     the changes that a reader of a log computes from messages (option scan.remove-normalize)
 Steps      of each message: what was known of its key? 1 an earlier message of the same call 2 the newest message before
            it, since the base (stream/key_state.py) 3 the row of the base table
            then: nothing, row → +I · row, another row → -U +U · row, the same row → nothing · row, tombstone → -D with

@@ -7,6 +7,7 @@ or, in a log:
     {…, "part": "log", "rows": 1, "log": {"id": "Xq…", "beginning": "0@0:0", "next": {"0": 512, "1": 498}, "after": 0,
      "within": 1}}
 
+CHANGE     the stored position of a stream
 Part       `full`: the rows of the snapshot, which a reader begins with; `changes`: what the snapshot changed; `log`:
            messages of a log behind it: the snapshot is that of the border (log/followed_log.py) that it stands on
 Order      changes of N < rows of N < messages on N < changes of N + 1

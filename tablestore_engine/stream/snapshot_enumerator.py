@@ -1,5 +1,6 @@
 """Enumerate the snapshots of a table for a stream: the next one, none yet, or an error.
 
+CHANGE     which snapshot a stream reads next, and when it cannot
 Errors     TS1335 the position is of another table · TS1336 the table is gone · TS1337 its snapshot has expired ·
            TS1338 the table was rolled back behind it
 INVARIANT  no number is passed over, and none is taken for another snapshot that once had it: a gap is an error.

@@ -1,5 +1,6 @@
 """Where a stream starts: startup mode, snapshots and clock → a snapshot, or a refusal. Pure.
 
+CHANGE     at which snapshot a stream starts (options scan.mode, streaming-read-mode)
 Rules      latest-full         the rows of the newest snapshot, then the changes behind it
            latest              the changes behind the newest snapshot
            earliest            the changes of snapshot 1 and all behind; once that has expired, the rows of the oldest

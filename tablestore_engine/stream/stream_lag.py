@@ -1,4 +1,7 @@
-"""How far a reader lags behind a table that it follows: snapshots, changed rows, time. By metadata alone."""
+"""How far a reader lags behind a table that it follows: snapshots, changed rows, time. By metadata alone.
+
+CHANGE     how far a table lags behind its sources
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """HTTP on 127.0.0.1 for one page: reads, never writes, and answers the person who started it alone.
 
+CHANGE     the requests that the page answers; the drawing is in ui/assets/
 Checks     method GET or HEAD → Host is this very address (else another site's name leads here: DNS rebinding) → the
            token of the path, by a comparison of constant time → a known route. Anything else is refused without work.
 INVARIANT  bound to 127.0.0.1. Another user of the machine reaches the port and lacks the token.

@@ -1,5 +1,6 @@
 """What the page knows of one table: parts that are read together, each of which fails for itself.
 
+CHANGE     the facts of a table on the page
 INVARIANT  nothing here asks a broker, starts a JVM, or reads rows. What may take long is a part of its own, which
            the page asks for apart: the topic, the streams, a difference, the first rows.
 """

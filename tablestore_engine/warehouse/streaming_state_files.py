@@ -2,6 +2,7 @@
 
     .tablestore/states/<database>.<table>/<uuid>.tar   Spark's checkpoint behind a run: state stores, offsets, commits
 
+CHANGE     the state of a stateful query, and how long it is kept
 Steps      a run: unpack what the table's newest snapshot names → the query changes its own folder → pack → the commit
            of its rows names the new state
 INVARIANT  a state never changes: two runs from one state, or a run that is killed, leave it as it was. Rows, positions

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from docs.generate import change_lines
+from tablestore_engine.options import OPTIONS
+
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
 ENGINE = "tablestore_engine"
 NAMED = re.compile(r"`([\w./]+)`")
+PAGE_BYTES_MAX = 10_000
 WALKS = ("Write", "Read", "SQL")
 
 
@@ -75,3 +79,15 @@ def test_each_step_of_a_walk_follows_from_an_earlier_one(walk: str) -> None:
     for step in steps:
         assert any(step in _reaches(one) for one in before), f"{step} follows from none of {before}"
         before.append(step)
+
+
+def test_page_is_short() -> None:
+    """At most 10 KB: what a module does is in its head, and docs/where.md lists the heads."""
+    assert len(TEXT.encode()) <= PAGE_BYTES_MAX
+
+
+def test_change_lines_name_options_that_exist() -> None:
+    """`(option a, b)` in a CHANGE line: each is a table option."""
+    named = [one for text in change_lines().values() for one in re.findall(r"\(options? (.+?)\)", text)]
+    assert len(named) > 10
+    assert [one for part in named for one in part.split(", ") if one not in OPTIONS] == []

@@ -5,7 +5,15 @@ from __future__ import annotations
 import ast
 import re
 
-from docs.generate import ROOT, collect_errors, render_api, render_chaos, render_errors, render_options
+from docs.generate import (
+    ROOT,
+    collect_errors,
+    render_api,
+    render_chaos,
+    render_errors,
+    render_options,
+    render_where,
+)
 from tablestore_engine.errors import Area
 
 
@@ -51,6 +59,7 @@ def test_generated_pages_are_current() -> None:
     """docs/errors.md and docs/options.md say what the code says (make docs writes them)."""
     assert (ROOT / "docs/errors.md").read_text() == render_errors()
     assert (ROOT / "docs/options.md").read_text() == render_options()
+    assert (ROOT / "docs/where.md").read_text() == render_where()
     assert (ROOT / "docs/python-api.md").read_text() == render_api()
     assert (ROOT / "docs/reliability.md").read_text() == render_chaos()
 

@@ -1,5 +1,6 @@
 """The JVM of a `dbt` command begins before the imports of adapter and engine, which take as long as its start.
 
+CHANGE     when a `dbt` command starts its JVM ahead
 INVARIANT  only in a process that is a `dbt` command, and only for commands that run queries of nodes: `dbt test` often
            needs no Spark.
 """

@@ -1,5 +1,6 @@
 """One engine per warehouse and process, shared by dbt's threads and by successive runs in one process.
 
+CHANGE     which dbt commands start Spark ahead
 WHY        an engine owns the Spark session; a JVM holds one, and starting it is most of a small dbt run.
 """
 

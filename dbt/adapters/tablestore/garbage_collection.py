@@ -1,5 +1,6 @@
 """Python's cyclic garbage collector in the process of a `dbt` command: collected less often, and not at the exit.
 
+CHANGE     how often Python collects garbage in a dbt command
 WHY        a small build makes a million objects that live as long as the process, most of them at import: collections
            took half a second of it, and the one at the exit as long (decision 0084).
 INVARIANT  nothing of ours waits for the collector: files, sessions and producers are closed by their owners.

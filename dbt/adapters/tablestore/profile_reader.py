@@ -1,6 +1,8 @@
 """The target of a project for the command line, as dbt reads it: its options, variables, files and rendering.
 
 It is the entry point of the group `tablestore.profile`; the engine never imports dbt.
+
+CHANGE     how a command reads a dbt profile
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Refused by the brokers, or refusing them: log-in and certificate, each with its own error and its next step.
 
 LOGIN and RIGHTS: codes of Kafka errors that mean one or the other. What rights a log lacks: log/kafka/log_errors.py.
+CHANGE     errors of log-in, certificates and rights
 INVARIANT  called after a failure only: it costs a connection or two, bounded in time.
 """
 

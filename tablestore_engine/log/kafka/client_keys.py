@@ -1,4 +1,7 @@
-"""Names of settings that Kafka clients know: librdkafka's, which we hand on, and Java's, which are translated."""
+"""Names of settings that Kafka clients know: librdkafka's, which we hand on, and Java's, which are translated.
+
+CHANGE     which client settings are known
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Client settings as people have them (Java's spelling, librdkafka's second names) → as librdkafka is given them.
 
+CHANGE     a client setting in Java's spelling
 Steps      1 unknown names are refused with the nearest known one 2 the JAAS text becomes user and password 3 trust and
            key stores in PEM and PKCS#12 become files that OpenSSL reads 4 what has another name gets it
 Refused    what cannot be said to librdkafka, with what to write instead: JKS stores, Java classes

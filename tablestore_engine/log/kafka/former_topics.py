@@ -1,5 +1,6 @@
 """Topics of a table that is gone: which of them are still its own, and deleting these.
 
+CHANGE     `tablestore log drop`: whose topics they are
 Rule       the newest marker names the table by its uuid, and the data topic by its id. The marker topic of such a
            marker is the table's; the data topic is if it has that id. Everything else stays.
 INVARIANT  unlike DROP, no claim of another table goes, not even one at the same place: its table may be on its way.

@@ -1,5 +1,6 @@
 """Is everything in the topics decided? Asked before P is read, for a broker can lose the end of a transaction.
 
+CHANGE     a transaction without an end
 Cause      A broker that is killed between deciding a transaction and writing its control records may, started again,
            call the transaction complete without ever writing them. init_transactions() succeeds, the rows stay behind
            the LSO, P reads one too low; and the next commit of the same producer id ends BOTH copies, because a control

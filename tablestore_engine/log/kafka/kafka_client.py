@@ -1,5 +1,6 @@
 """Making Kafka clients, and saying in our words what their errors mean.
 
+CHANGE     the Kafka clients
 INVARIANT  a client is silent: what it would print comes as `why` of an error, without secrets.
 INVARIANT  keep the AdminClient in a variable while its futures run: a temporary one dies under them.
 """

@@ -1,5 +1,6 @@
 """One table's log on its brokers, as one frozen argument: what it is, who is asked, and the outside world.
 
+CHANGE     the argument of every function on a table's log
 Connected  consumers read a log as it is made, KafkaLog(settings, runtime); brokers that are asked about topics or ends
            need connected(), which has an admin client. Each operation has its own: none is kept over an error.
 INVARIANT  pickled it is its settings alone: another process has clients, a clock and randomness of its own.

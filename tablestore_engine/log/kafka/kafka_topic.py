@@ -1,4 +1,7 @@
-"""The two topics of a table: creating, checking, deleting."""
+"""The two topics of a table: creating, checking, deleting.
+
+CHANGE     creation, partitions and identity of a topic; a topic that was created again
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 Each try    waits a second, the next one twice as long: a client goes on asking a leader that is dead until its time is
             over, and only then looks for another
+CHANGE     the wait for a new leader
 Refresh     an admin client learns of other leaders, and of another controller, when it asks for metadata
 INVARIANT   in all ClientConfig.timeout_s, 10 s at most; then the last error is raised.
 """

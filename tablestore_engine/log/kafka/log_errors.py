@@ -2,6 +2,7 @@
 
 Missing rights are named: the brokers are asked which operations this user has on both topics, and the answer is
 compared with log/kafka_rights.py.
+CHANGE     errors of the brokers about a table's log
 INVARIANT  asked after a failure only, with one connection, bounded in time.
 """
 

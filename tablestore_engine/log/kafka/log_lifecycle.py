@@ -1,5 +1,6 @@
 """Where a table's log begins, and where it stands: claiming a topic, reading progress, starting anew.
 
+CHANGE     the owner of a topic; two tables on one topic
 Claim      the first marker says whose topic it is; it is written under a transactional id made from the TOPIC,
            so of two tables that claim at once one is fenced, reads again, and finds the other's marker. A publisher has
            another id: a claim that does not lie right behind what it was decided on is aborted, else it could land

@@ -1,5 +1,6 @@
 """Where a table's log stands, for people: looked at from outside, without disturbing who publishes.
 
+CHANGE     `tablestore log show`: the state of a log
 Steps      1 both topics and their settings, then for each shard 2 the newest marker 3 ends as readers see them, and as
            they are 4 the transaction of its publisher
 INVARIANT  no producer is made: an init would fence the publisher that runs. Nothing is written or changed.

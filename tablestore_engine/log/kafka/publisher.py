@@ -1,5 +1,6 @@
 """The outbox: committed snapshots → their changelog in Kafka, each exactly once and in order.
 
+CHANGE     the steps of a publication; the requests to a schema registry before rows
 Steps      open     1 brokers answer 2 new producer, init: fences others, decides what was open 3 P from the markers
                     4 topic, owner and history are the ones expected
            publish  for each snapshot P+1 … latest: begin · rows · wait for every report · marker · commit

@@ -1,5 +1,6 @@
 """When the publisher tries again after an error, and after which pause. Pure.
 
+CHANGE     how often, and after which pause, a publication is retried
 Rule       an error that another try may heal, or another publisher that took over; within the time of the call; at most
            TROUBLES_MAX errors and FENCES_MAX takeovers
 Pause      exponential backoff with jitter: 0.1 s times 2 for each failed try, times a factor of 0.5 to 1.5

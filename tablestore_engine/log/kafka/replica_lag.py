@@ -1,5 +1,6 @@
 """Which partitions of a table's topics take no row now, since too few replicas are in sync.
 
+CHANGE     which partitions lack in-sync replicas
 WHY        a client keeps the reason for itself: after its time-out it says that a message timed out.
 INVARIANT  asked after a failure only, by a client of its own, bounded in time. Brokers that do not answer are no reason
 """

@@ -1,5 +1,6 @@
 """The schema registry of a log with Avro in it: asked before a commit, told the table's schemas before rows are sent.
 
+CHANGE     the requests to a schema registry
 Steps      check     may these schemas be registered: the compatibility that the registry keeps for each subject
            register  each schema under its subject, `<topic>-key` and `<topic>-value`; one that is there already keeps
                      its number, so this is safe to repeat, and the client remembers the answer

@@ -1,5 +1,6 @@
 """Settings of a table's two topics: what new ones get, what existing ones must have.
 
+CHANGE     the settings of a topic (options log.retention, log.system.replication)
 Must       data: never compacted, for a reader must see every change
            marker: only compacted, for the newest record of each snapshot stays for ever
            both: as many replicas as min.insync.replicas wants; with three or more of them two must have a row before

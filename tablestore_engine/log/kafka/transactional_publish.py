@@ -1,5 +1,6 @@
 """One snapshot as one Kafka transaction, or as several when it is big.
 
+CHANGE     one Kafka transaction of a publication
 Steps      1 slices of a batch are encoded 2 messages that are visible already are left out 3 the rest is sent
            4 all reports are in, nothing else is undecided there 5 marker 6 commit 7 readers see it
 Partition  = bucket. Of a table without buckets each slice is cut into as many pieces as the topic has partitions.

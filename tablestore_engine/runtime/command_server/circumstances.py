@@ -1,5 +1,6 @@
 """What a process is started with, as a digest: a command is served only by a process that was started with the same.
 
+CHANGE     when a loaded process may serve a command
 WHY        libraries read variables and limits while they are imported: a process that was loaded under others could
            give another result.
 INVARIANT  every variable of the environment counts, but those that only name a terminal or a shell.

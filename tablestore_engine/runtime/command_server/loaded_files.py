@@ -1,5 +1,6 @@
 """The files that this process has imported, so that it stops serving when one of them is another one on the disk.
 
+CHANGE     when a loaded process is loaded again
 INVARIANT  each file counts by change time, size and inode; the folders of the import path and the .pth files in them
            count too: a package that is added or removed may change what is imported.
 """

@@ -1,5 +1,6 @@
 """The commit: a plan becomes exactly one snapshot, whoever else writes, whatever answer is lost.
 
+CHANGE     the steps of a commit; what a writer does after a lost claim (option commit.max-retries)
 Steps      1 newest snapshot = base  2 committed before under this identity → its report  3 plan, or keep the plan if
            nobody touched its buckets (conflict_rule.can_rebase)  4 write delta files once, base files per base
            5 claim snapshot-(N+1) exclusively (destination)  6 lost → 1, after a jittered pause, on an object

@@ -1,5 +1,6 @@
 """May a planned commit move to a newer base as it is, or must it be planned again? Pure.
 
+CHANGE     when two writers conflict
 Example    plan: upsert into (dt=1, bucket 0); between: a commit to (dt=1, bucket 1) → only manifests are rebased.
            between: a fold of (dt=1, bucket 0) → planned again, its files and positions are gone.
 INVARIANT  a plan that looked at a bucket never lands on a base where that bucket is different: deletion vectors

@@ -2,6 +2,7 @@
 
     expire/floor-<N>-<uuid>   snapshots below N do not count, for any reader, from the moment it is there
 
+CHANGE     how snapshots expire
 Steps      look     1 rules and holds → range [first, end)   2 the files that the range alone names
            hide     3 the floor   4 holds, tags, branches once more: who came before the floor is seen here, who comes
                     behind it finds no snapshot   5 EARLIEST, the floor of other engines

@@ -1,5 +1,6 @@
 """Which partitions are old enough to go: the rules of partition expiry, over values and texts. Pure.
 
+CHANGE     the time of a partition (options partition.timestamp-pattern, partition.timestamp-formatter)
 Steps      values → texts of their columns → the pattern filled in → the formatter → a time of UTC, against now
 INVARIANT  no time, no expiry: NULL, a blank text, what the formatter does not read stays for ever, and is counted.
 INVARIANT  a time is its partition's beginning: at exactly `retained` it stays, a millisecond later it goes.

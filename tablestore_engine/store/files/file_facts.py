@@ -1,5 +1,6 @@
 """What the metadata of one file says of its rows, gathered piece by piece while the file is written.
 
+CHANGE     the metadata of a data file
 INVARIANT  facts are those of all rows of the file, however they were cut; no rows are kept, but the last one.
 """
 

@@ -1,5 +1,6 @@
 """Reading one stored file with any newer schema of its table: the only way to rows of a file.
 
+CHANGE     how rows of a stored file are read
 Steps      plan by field id → read the needed columns → old types to new, partition columns as constants →
            drop hidden positions
 INVARIANT  partition columns come from the manifest, never from the file (format.md#evolution).

@@ -1,5 +1,6 @@
 """Rows in their final order become files of about the target size, while they come: nothing waits but a row group.
 
+CHANGE     when a data file is closed (option target-file-size)
 Steps      pieces → row groups of the table's size → the open file, which is closed at the target size → its facts
 INVARIANT  files, row groups and metadata do not depend on how the rows were cut into pieces (groups that bytes cut
            short may).

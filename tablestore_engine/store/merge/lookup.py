@@ -1,5 +1,6 @@
 """Find the one visible stored row of each key, and fetch it: what merge-on-write costs.
 
+CHANGE     how stored rows of incoming keys are found
 Steps      1 skip files by key range  2 skip row groups of large files outside of the range of incoming keys
            3 key columns → comparable words  4 binary search (one fixed-width key) or join
            5 drop positions that are already deleted

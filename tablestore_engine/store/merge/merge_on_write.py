@@ -1,5 +1,6 @@
 """A batch against the stored rows of its bucket: the one place where merge-on-write happens.
 
+CHANGE     how a merge reads and writes files
 Steps      1 find hits, in one step or, of many rows, one key range after the other (merge_steps); of each step:
            2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
            4 write the run on  5 write the changelog on  6 new vectors

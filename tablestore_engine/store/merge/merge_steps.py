@@ -1,5 +1,6 @@
 """Which stored rows a batch meets: at once for few rows, one key range after the other for many.
 
+CHANGE     the order of the key ranges of a bucket
 Steps      few rows: probe the files that can have their keys (lookup) → one step
            many: the batches and the key columns of all files, side by side (lsm.range_merge) → of each range the pairs
            of equal keys; rows that vectors hide are no hits

@@ -1,5 +1,6 @@
 """Rows that a bucket had in another snapshot, as one batch for the merge.
 
+CHANGE     RESTORE of one bucket
 Steps      visible rows, one key range after the other → incoming_batch.batch_of
 INVARIANT  the files hide what their snapshot hid, so a key comes once; values are those of today's schema.
 """

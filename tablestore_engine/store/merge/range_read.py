@@ -1,5 +1,6 @@
 """Stored files of one bucket, read side by side: the rows of one key range after the other.
 
+CHANGE     how one key range is read
 Steps      files whose key ranges do not meet become one chain → each chain is read in blocks → lsm.range_merge
 INVARIANT  files that lie behind a cut are not opened yet, those before it are closed: one file of each chain is open.
 INVARIANT  when the files together are one step there is one range: everything is read at once, as if nobody had cut.

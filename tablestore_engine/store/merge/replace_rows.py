@@ -1,5 +1,6 @@
 """Replacing rows of an append-only bucket: only what differs is deleted and written.
 
+CHANGE     how stored rows are replaced without a key
 Steps      1 picked positions, file by file  2 picked rows that equal a new row stay where they are  3 for each file
            what is left: nothing → the file goes; most of it → a deletion vector; else → its rows move to a new file
            4 the new rows that found no equal are appended

@@ -1,5 +1,6 @@
 """Rows of some buckets that belong into one bucket of another layout: the same rows in other files.
 
+CHANGE     the rows of a bucket after a rescale
 Steps      keyed: visible rows of all files, one key range after the other → those of this bucket, in key order → a run
            append-only: file by file, in the order that they have
 INVARIANT  visible rows are the same before and after, by key with their sequence numbers; no changelog, since nothing

@@ -1,5 +1,6 @@
 """Schema files of one table (and branch): find, read, create exclusively; which of them is the table's schema.
 
+CHANGE     which schema of a table is current
 Rule       The schema of a table is the one that its newest snapshot names. A file that a commit of ours claimed
            (`tablestore.claim`) and that no snapshot names changes nothing for any reader: its commit died or was
            overtaken, and only its number is spent. A newer file without a claim is another engine's ALTER, complete

@@ -2,6 +2,7 @@
 
 Properties `tablestore.positions`   {source: position}, the same in every later snapshot until a commit moves one
            `tablestore.moved`       {source: [before, after]} of this very commit; [after] alone: whatever it was
+CHANGE     the source offsets of a table
 Source     whoever reads it gives it a name that means this source and no other, and texts that only he reads
 INVARIANT  rows and position are one claim: who finds another position than he began with has committed nothing.
 INVARIANT  a snapshot of another engine says nothing: the one before it counts. Where that has expired nobody can tell,

@@ -2,6 +2,7 @@
 
 Of whom    killed writers, failed writes, discarded or half-made stages, rollbacks, deleted tags, temporary files, empty
            bucket folders. What a stopped expiry left is named until the next one ends it.
+CHANGE     which files are orphans, and when they are deleted
 Steps      look    1 all files  2 what is named (referenced_roots)  3 older than the grace and unnamed: the report
            delete  4 their names into `expire/` (orphan_notice)  5 temporary files  6 claims that are on their way end
                    7 files and names once more: only what is there as before and unnamed as before  8 stages, data,

@@ -1,5 +1,6 @@
 """Everything in a table that names files: snapshots, tags, branches, staged snapshots, changelogs that outlived theirs.
 
+CHANGE     what references files
 Steps      1 branches: turns, tags, snapshots  2 tags  3 changelogs  4 snapshots, those below a floor among them
 INVARIANT  what can go over into something else is read before it (a stage becomes a snapshot): a file that is named at
            every moment is named here, or when this is done once more (a tag outlives its snapshot).

@@ -1,5 +1,6 @@
 """What lies in a table's folders: files whose names say what they are, and how old everything is.
 
+CHANGE     the names and kinds of a table's files
 Steps      bucket folders, by the partition columns of the schema → manifest, index, statistics → temporary files of all
            folders, branches too → branches as wholes
 INVARIANT  only a plain file (no link, no device) of a trusted owner counts, and only when its whole name is one that an

@@ -1,5 +1,6 @@
 """A pyarrow expression over the columns of a table. It means what pyarrow says; files are left out by what it proves.
 
+CHANGE     a filter that is a pyarrow expression
 Steps      check: a BOOLEAN over columns that exist → the columns that it needs → truth of rows: pyarrow evaluates it →
            files: what their metadata says becomes an expression, and pyarrow decides whether both can be true
 INVARIANT  only bounds that hold for every value are passed on. Those of FLOAT and DOUBLE say nothing of a NaN, for

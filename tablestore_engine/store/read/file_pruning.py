@@ -1,5 +1,6 @@
 """Which files can hold a row that a condition is true of: from the manifest alone, nothing is opened.
 
+CHANGE     which files can match a condition
 Steps      partition value → bounds and null count of the statistics → bucket by the hash of the values that the
            condition leaves to the bucket key
 REQUIRES   files of a ScanPlan, whose dead positions are known already: merging looked at all versions before, so

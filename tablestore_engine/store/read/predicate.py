@@ -1,5 +1,6 @@
 """What a reader asks of rows, as far as files can be left out by it: conditions as values, and their truth for rows.
 
+CHANGE     the conditions of file pruning
 Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)
            microseconds since 1970, both int. Other types are never compared.
 INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf, Prefix or Like, nor the negation of one.

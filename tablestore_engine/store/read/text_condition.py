@@ -1,5 +1,6 @@
 """A filter text over the columns of a table: types are checked, and each comparison becomes a Predicate.
 
+CHANGE     the types in a filter that is a text
 Steps      parse (sql/filter_parser) → NOT pushed down to the comparisons → literals in the form of their column
 INVARIANT  the Predicate is TRUE of exactly the rows that the text is TRUE of, in three-valued logic: every step keeps
            what is TRUE, and NOT is resolved before, by asking for what is FALSE.

@@ -1,6 +1,8 @@
 """What a caller asks of rows, independent of how it is written: SQL text, a pyarrow expression or triples.
 
 A RowCondition names no schema; `bind` checks it against one. It travels to Spark tasks by pickle.
+
+CHANGE     the port of a filter
 """
 
 from __future__ import annotations

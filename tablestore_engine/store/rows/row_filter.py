@@ -1,5 +1,6 @@
 """Which stored rows a write replaces: decided by the store on every base anew, so that a lost race plans again.
 
+CHANGE     which stored rows a microbatch, delete+insert or DELETE replaces
 Steps      statistics of the file → the columns that decide, nothing else → a mask of row positions
 INVARIANT  NULL is in no interval and equals no key: such rows stay, as under SQL's WHERE.
 INVARIANT  positions name files of one snapshot; when such a file is gone the write is refused (TS1386), never guessed.

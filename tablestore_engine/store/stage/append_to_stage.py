@@ -3,6 +3,7 @@
     branch/branch-ts_staged_<name>/snapshot/snapshot-<N+1>   the stage: all writes so far as one snapshot
                                   /turn/<uuid>               what takes the place of the stage that has this uuid
 
+CHANGE     several batches in one staged snapshot
 Steps      1 plan on the staged snapshot, folds too  2 what was staged and what comes → one change of the base
            3 the turn: one exclusive create, named by the snapshot that it replaces; who loses it plans again
            4 what tests said goes, since it is about other rows  5 the turn's content becomes the staged snapshot

@@ -3,6 +3,7 @@
     branch/branch-ts_staged_<name>/dropping-<uuid>-<id>   a process drops the staged snapshot with this uuid
                                   /publishing             when a publication of it began last, in epoch ms
 
+CHANGE     a drop of a staged snapshot beside a publication or a write
 Steps      drop: `dropping` → a publication in progress, or another write? then withdraw → no further writes → the
            caller deletes it
            publish: `publishing` → refused when there is a `dropping` (asked before the first claim)

@@ -1,5 +1,6 @@
 """Which work the buckets of a table need: a snapshot's states, and rows, become tasks. Pure: no file is opened.
 
+CHANGE     the tasks of a bucket, and when it is compacted
 Steps      a bucket without a free level, with too many runs or mostly dead files is folded first; only then can its
            level 0 be taken in, in a further snapshot
 INVARIANT  equal inputs give equal tasks in equal order, so that planning again on the same base changes nothing.

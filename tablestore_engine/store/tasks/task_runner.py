@@ -1,5 +1,6 @@
 """Performing bucket work: the one place where a task becomes files and a change. Threads, Spark tasks and jobs call it.
 
+CHANGE     how a bucket task is run
 Steps      upsert: one row per key → find the visible stored rows → decide → new run, vectors, changelog
 INVARIANT  a change is complete: with it, readers see every key once, and the changelog turns the old rows into the new.
 INVARIANT  nothing is committed here: a change that is thrown away leaves only files that nothing names. A task that

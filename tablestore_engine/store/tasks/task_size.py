@@ -1,5 +1,6 @@
 """How much work a bucket task is, by metadata alone: what decides where it runs. Pure: no file is opened.
 
+CHANGE     the size of a bucket task
 WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
            so that a hundred rows into a large table stay the small write that they are.
 """

@@ -1,5 +1,6 @@
 """Steps of their own that change no row: folding runs, taking in level 0, joining small files. They plan and perform.
 
+CHANGE     compactions before the tasks of a write
 Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (TableContext.run) → one plan
 INVARIANT  a step is COMPACT and complete in itself: whoever dies after it leaves a right table (decision 0001).
 """

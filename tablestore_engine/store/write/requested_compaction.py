@@ -1,5 +1,6 @@
 """Compaction that somebody asked for: step after step, each a COMPACT snapshot, until nothing is left to do.
 
+CHANGE     `tablestore compact`
 Steps      newest snapshot → partitions (checked) → a portion of the bucket tasks (compaction_step) → a commit → again
 INVARIANT  rows stay as they are; taking in level 0 makes rows of other writers visible, with their changelog.
 INVARIANT  the report tells of claimed snapshots of this call only: what others folded meanwhile is theirs.

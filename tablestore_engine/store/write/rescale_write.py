@@ -1,5 +1,6 @@
 """Another number of buckets: all rows are written anew into them, and nothing changes for readers.
 
+CHANGE     another number of buckets
 Steps      schema with the new count → folds and level 0 that are due → the states of all buckets → a task for each new
            bucket (bucket_plan) → one snapshot: all old files go, the new ones come, with the new schema
 INVARIANT  the snapshot is COMPACT: every row is what it was, so statements and verdicts that were computed before stay

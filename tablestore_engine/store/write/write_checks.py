@@ -1,5 +1,6 @@
 """May this request be written on this base, and with which schema? Asked on every base anew, before a file is written.
 
+CHANGE     the checks of a write against its base snapshot
 INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
 """
 

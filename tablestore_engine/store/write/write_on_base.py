@@ -1,5 +1,6 @@
 """One write on one base, called by the committer until its claim is won: plan, perform, say what changes.
 
+CHANGE     the plan of a write on its base snapshot
 Steps      schema → routed rows → extent → a step before it, if due (compaction_step) → states → tasks (bucket_plan)
            → changes (TableContext.run) → what the snapshot changes
            keyed: an overwrite is a difference, so that its changelog is exact (decision 0002)

@@ -1,5 +1,6 @@
 """Drops staged snapshots that are past their retention: asks the rule (retention_rule), performs it.
 
+CHANGE     how staged snapshots that are too old are dropped
 Steps      1 is anything due in the tables that were read? 2 what was built from it, in all databases 3 of each such
            family: every drop is decided, or none 4 delete, what was built from others first
 INVARIANT  a family is dropped as a whole or stays as a whole, unless the process dies in step 4.

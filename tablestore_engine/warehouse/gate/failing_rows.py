@@ -1,5 +1,6 @@
 """Rows that failed a test of a staged snapshot, kept beside its verdict: few, as text, and bounded.
 
+CHANGE     how many rows of a failed test are kept
 INVARIANT  what is stored is at most ROWS_MAX rows of COLUMNS_MAX columns of CELL_MAX characters. It is deleted with
            the staged snapshot.
 """

@@ -1,5 +1,6 @@
 """Which staged snapshots may be published: the one rule of dbt, Python and the command line. Pure, no I/O.
 
+CHANGE     when a staged snapshot may be published
 Terms      a version is `user:identifier` of the commit that made the rows: publishing and folding keep it.
 Rule       1 every gate has an outcome that counts, all of these are green
            2 an outcome counts for a staged snapshot if the test read that very snapshot, or not its table at all;

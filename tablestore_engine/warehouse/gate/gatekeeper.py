@@ -1,5 +1,6 @@
 """Publishing what the gate lets go: reads what lies beside the staged snapshots, asks the rule, performs it.
 
+CHANGE     how a staged snapshot is published
 Steps      publish a group: 1 no member is being dropped or has a table that moved, and every log could be sent now
            2 claims, parents first: each is one exclusive create
            3 logs, in the same order  4 branches of what is in table and log are removed  5 what is due expires

@@ -1,5 +1,6 @@
 """Which staged snapshots are past their retention (`tablestore.staged-retention`). Pure, the time is an argument.
 
+CHANGE     when a staged snapshot is too old (option tablestore.staged-retention)
 Rule       1 its newest commit is longer ago than the retention; what was built from it is dropped with it
            2 it stays when it, or something built from it, is published and only its log is pending
            3 it stays when it, or something built from it, was written or tested within the last hour: a run uses it

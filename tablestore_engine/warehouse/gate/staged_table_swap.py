@@ -1,5 +1,6 @@
 """A write that has to be a table of its own: complete beside what has the name, swapped in at once or after its tests.
 
+CHANGE     how a gated table replaces a view or another table
 Steps      the rows as a staged snapshot of the new table → with a stage of the caller's it waits for its tests;
            without, it takes the place, and what it replaced is deleted
 WHY        a branch shares key, partitions and folder with its table; a view has none of these, and another key is

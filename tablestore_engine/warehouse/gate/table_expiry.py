@@ -1,5 +1,6 @@
 """Expiry that a user asks for: staged snapshots past their retention, then snapshots of the table.
 
+CHANGE     `tablestore expire`, `Table.expire`
 INVARIANT  a wrong request changes nothing: it is checked before anything is dropped.
 WHY        a staged snapshot keeps the snapshots that it needs, so it goes first. Commits do not (decision 0074).
 """

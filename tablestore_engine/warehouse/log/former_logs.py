@@ -1,5 +1,6 @@
 """Logs of tables that are gone: which there are, and deleting them when a user asks for it.
 
+CHANGE     `tablestore log drop`: whether the table is gone
 Steps      delete: 1 the table's uuid is no table's of the warehouse, and no table has a log of that name  2 the log
            says what is still the former table's  3 step 1 once more  4 that is deleted  5 the record
 INVARIANT  a table that cannot be read may be the one that is looked for: nothing is deleted then.

@@ -1,5 +1,6 @@
 """How far a table's log is behind its table: snapshots, rows, seconds.
 
+CHANGE     `tablestore log show`: what the log lacks
 INVARIANT  unknown is None, never 0: of a log whose progress cannot be told, of a table that was rolled back behind it,
            of changes that are a difference and known only when they are read.
 """

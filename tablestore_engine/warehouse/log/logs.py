@@ -1,5 +1,6 @@
 """The logs of a warehouse's tables: which table has one, and everything that is done with it.
 
+CHANGE     when a log is checked, sent, created again and dropped
 INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
            an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
 INVARIANT  a table with a log appears only after its log is there and claimed (P7).

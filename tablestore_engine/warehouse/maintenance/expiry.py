@@ -1,5 +1,6 @@
 """Expiry of the tables of a warehouse: behind each commit what is due, and what somebody asks for.
 
+CHANGE     when snapshots expire (option tablestore.expire-on-commit)
 Steps      behind a commit: does the table want it → partitions that are due (a commit) → how far this process knows its
            log to be → store.expiry.expire_snapshots
            when asked: the log is asked how far it is → store.expiry.expire_snapshots

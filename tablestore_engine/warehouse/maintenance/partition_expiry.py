@@ -1,5 +1,6 @@
 """Expiry of partitions of the tables of a warehouse: behind commits when it is time to look, and when somebody asks.
 
+CHANGE     when partitions expire (options partition.expiration-time, partition.expiration-check-interval)
 Steps      the log is checked → store.expiry.expire_partitions commits → what was committed is published
 INVARIANT  behind a commit this process looks at once, and then when the interval of the table has passed; a look that
            fails counts as one: the next commit is not made to wait for the same trouble.

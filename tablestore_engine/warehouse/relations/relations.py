@@ -1,5 +1,6 @@
 """The tables and views of a warehouse as wholes: listed, dropped, renamed, cloned, described.
 
+CHANGE     DROP, RENAME, clones and comments
 INVARIANT  what a name means afterwards is seen by the next statement: stores and Spark forget it, behind the change.
 INVARIANT  what a query remembers for a table (positions name it) goes with the table's rows: cloned, renamed.
 INVARIANT  a log is dropped before its table: where it cannot be reached nothing goes.

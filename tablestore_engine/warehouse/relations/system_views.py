@@ -5,6 +5,7 @@ tables     table_catalog, table_schema, table_name, table_type (BASE TABLE, VIEW
 columns    table_catalog, table_schema, table_name, column_name, ordinal_position (from 1), column_default,
            is_nullable (YES, NO), data_type (as DESCRIBE says it), comment
 views      table_catalog, table_schema, table_name, view_definition, check_option, is_updatable
+CHANGE     the views of `information_schema`
 INVARIANT  only published tables are listed: a table that has staged snapshots only is left out.
 INVARIANT  a damaged table does not hide the others: it has no columns here, and its damage is its comment.
 """

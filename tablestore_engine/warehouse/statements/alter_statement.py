@@ -1,5 +1,6 @@
 """ALTER TABLE as a pure change of the schema.
 
+CHANGE     what ALTER TABLE may change
 INVARIANT  rows that are stored mean the same afterwards: no default for old rows, no new NOT NULL, layout stays.
 """
 

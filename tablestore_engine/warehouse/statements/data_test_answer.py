@@ -1,5 +1,6 @@
 """The answer of a built-in data test from one column of a table, without Spark (decision 0084).
 
+CHANGE     for which types and row counts a data test is answered without Spark
 Steps      look the names up as a statement of Spark would → check that Arrow's rules are Spark's for these types →
            read the columns → count
 INVARIANT  what is not proven to be Spark's answer is None, and the caller asks Spark: views, changes between two

@@ -1,5 +1,6 @@
 """OPTIMIZE, VACUUM, and what has no effect here: hooks of projects that come from other adapters.
 
+CHANGE     OPTIMIZE, VACUUM and statements without effect
 INVARIANT  they change no row. While a table's new rows wait for their tests they leave it alone, and say so: a hook
            runs behind its model, and must not fail what is written already.
 """

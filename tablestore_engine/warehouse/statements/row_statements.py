@@ -1,5 +1,6 @@
 """Statements about the rows of one table: INSERT, DELETE, UPDATE, MERGE, TRUNCATE, RESTORE.
 
+CHANGE     INSERT, UPDATE, DELETE and MERGE
 Steps      the table's columns → a frame whose rows are the change (spark/dml_queries.py) → one commit
 """
 

@@ -1,5 +1,6 @@
 """A parsed statement -> what happens: queries go to Spark with names resolved, changes of tables become actions.
 
+CHANGE     which module runs a SQL statement
 Steps      match the statement → analyse its query through the resolver → one call of the actions
 INVARIANT  nothing but queries and session statements reaches Spark, so Spark's catalog never holds user data.
 """

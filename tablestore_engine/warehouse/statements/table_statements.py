@@ -1,5 +1,6 @@
 """Statements about tables, views and schemas: CREATE, DROP, ALTER, COMMENT.
 
+CHANGE     CREATE TABLE and other statements on tables
 INVARIANT  a statement is checked, and its query analysed, before the first action.
 """
 

@@ -3,6 +3,7 @@
 Arrow rows in the driver (arrow_rows.py), a DataFrame (frame_rows.py) and files that Spark tasks left (staged_rows.py)
 implement it.
 
+CHANGE     the protocol of incoming rows
 INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
 """
 

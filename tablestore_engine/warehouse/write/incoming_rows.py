@@ -1,5 +1,6 @@
 """Whatever Python users have becomes the Incoming of a write.
 
+CHANGE     which kinds of rows a write accepts
 INVARIANT  names match without case, as in SQL; a value is never changed here, only columns are.
 """
 

@@ -1,5 +1,6 @@
 """The columns of a write's rows against those of the table: what is refused, and which type one without values has.
 
+CHANGE     columns that the rows or the table lack
 INVARIANT  fields of structs follow the rule of columns: one that the table lacks is refused, added or dropped, as
            `on_schema_change` says; one that the rows lack becomes NULL only when that was asked for.
 """

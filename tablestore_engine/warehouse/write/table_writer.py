@@ -1,5 +1,6 @@
 """One write from the front door to its snapshot: rows, schema, route, commit.
 
+CHANGE     the steps of a write to a table
 Steps      1 rows -> Incoming   2 plan_target: schema, created or changed   3 small rows come to the driver as Arrow,
            large ones are written by Spark tasks   4 one commit (main or staged)
 INVARIANT  a table that this write creates has no snapshot until its rows are committed; when they are refused or

@@ -1,5 +1,6 @@
 """Sources of a dbt project that are kept by change messages: `meta.tablestore.cdc` of a source's table.
 
+CHANGE     the keys of `meta.tablestore.cdc` of a dbt source
 INVARIANT  read completely before anything is ingested; a key that is not known is an error, never ignored.
 """
 

@@ -1,4 +1,7 @@
-"""What an enforced contract asks of the rows, and what persist_docs asks of the table."""
+"""What an enforced contract asks of the rows, and what persist_docs asks of the table.
+
+CHANGE     the keys of a contract
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Incremental strategies that a macro of the project or of a package writes: get_incremental_NAME_sql.
 
+CHANGE     an incremental strategy that is a macro
 WHY        the macro's statements change the table themselves. So `unique_key` is the macro's affair, not a key of the
            table, and rows cannot wait for tests: `publish` is always. A model that says otherwise is refused.
 """

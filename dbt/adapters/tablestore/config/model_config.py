@@ -1,5 +1,6 @@
 """A model's config, checked once and completely before anything is written.
 
+CHANGE     the meaning of a model config key, and its error text
 Steps      1 gather: top level, then meta.tablestore, then aliases  2 spelling and secrets  3 the engine's own check of
            options  4 shapes  5 contradictions  6 what is not built yet
 INVARIANT  a key means the same at the top level and under meta.tablestore; given at both it must agree.

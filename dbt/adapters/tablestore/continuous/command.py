@@ -1,5 +1,6 @@
 """`tablestore run-stream`: dbt runs of streaming models, one after the other in one process, until SIGTERM or Ctrl-C.
 
+CHANGE     `tablestore run-stream`
 Steps      arguments → rounds.follow, whose round is `dbt run` (with --test `dbt build`: staged, tested, then published)
 Ends       behind the round that is running; a second signal ends it at once, which loses nothing (decision 0043)
 """

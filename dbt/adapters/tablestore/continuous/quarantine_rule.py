@@ -1,5 +1,6 @@
 """Which staged snapshots of a failed iteration are quarantined, and which tests are answered by it. Pure, no I/O.
 
+CHANGE     which rows of a failed iteration may be quarantined
 Rule       1 a test that ran and failed said no to it; one that could not run says nothing
            2 everything that it was built from is out: who reads a parent that never goes out cannot go on there
            3 all that its red tests gate goes as well: else the test still holds back the rest; nothing is quarantined

@@ -1,5 +1,6 @@
 """Bounded runs one after the other, until somebody asks to stop or they keep failing. What to do next is decided here.
 
+CHANGE     one iteration of `tablestore run-stream`, and its end
 Steps      a round → its lines → red tests: stop or hold · another failure: wait longer each time, give up at last ·
            success: wait for the interval
 INVARIANT  a round is never cut: who asks to stop waits until it has committed.

@@ -1,5 +1,6 @@
 """What the publish coordinator says: what is held back and why, what of a publication failed, what cannot be replanned.
 
+CHANGE     the lines of a dbt run about held-back and published tables
 INVARIANT  pure: says of every table what is true of it, no more and no less.
 """
 

@@ -1,5 +1,6 @@
 """What one dbt invocation knows of its staged snapshots, and what its threads do with them at this moment.
 
+CHANGE     which thread of a dbt run has the lease of a table
 Steps      an event happens → state.apply(event) → a new state, and what is to be done next, as data
 INVARIANT  pure and frozen: no lock, no thread, no I/O. Who reads, writes or runs something does so between two events.
 INVARIANT  a table belongs to one thread at a time (Lease): no other one publishes, rebuilds or drops what is staged.

@@ -1,5 +1,6 @@
 """Publishes what is free, builds again what was overtaken, and says what became of it: performs publish_decisions.py.
 
+CHANGE     how a dbt run publishes a group of tables
 Steps      read what readers see → Next → publish a group, build and test again, or wait → Next → … → report
 INVARIANT  no lock is held meanwhile; what is in progress stands in the state, so that other threads leave it alone.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.

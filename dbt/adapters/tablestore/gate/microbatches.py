@@ -1,5 +1,6 @@
 """Batches of a gated microbatch: all of them wait in one staged snapshot, those of earlier runs too.
 
+CHANGE     the batches of a microbatch model in one staged snapshot
 Rule       a batch joins what this invocation has staged, or what an earlier run has left, as long as readers see the
            rows that it was planned on. dbt asks for the newest batches only: a stage that began anew would lose the
            batches of the run before.

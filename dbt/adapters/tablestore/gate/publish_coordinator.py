@@ -1,5 +1,6 @@
 """Test-gated publishing in dbt: what this invocation stages, what its tests say, what goes out when.
 
+CHANGE     at which events of a dbt run staged snapshots are published
 Steps      model built into a staged branch → its data tests read that branch → the last green test publishes the
            snapshots that its tests have read together (tablestore_engine/warehouse/gate/gate_rule.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`

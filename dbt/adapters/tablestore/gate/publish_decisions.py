@@ -1,5 +1,6 @@
 """What a thread publishes next, builds again, or waits for. The rule itself: warehouse/gate/gate_rule.py of the engine.
 
+CHANGE     whether a thread of a dbt run publishes, builds again or waits
 Steps      Next → Publish a group → Published → Next → … → Replan what was lost → Rechecks → Next → … → nothing is left
 INVARIANT  pure: a decision stands on the book that the world was read for; when the book has changed, LookAgain.
 INVARIANT  one thread publishes a staged snapshot, all of its group with it, while no other one moves what the group was

@@ -1,5 +1,6 @@
 """After a lost claim: which models are built again on what is there now, and tested again, inside the same dbt run.
 
+CHANGE     a dbt run after a lost claim
 Steps      lost tables with all that was staged from them, parents first → each is built and staged again →
            each of their tests that has run already runs again → the gate decides anew
 WHY        dbt runs each node once; but the model's SQL is compiled and its tests are statements, and both mean

@@ -1,5 +1,6 @@
 """Drops staged snapshots that are past `tablestore.staged-retention` when a run first looks at their database.
 
+CHANGE     when a dbt run drops old staged snapshots
 INVARIANT  what a run continues (`dbt retry`) is spared; a run whose staged snapshots cannot be dropped continues.
 """
 

@@ -1,4 +1,7 @@
-"""What a data test of dbt said, for the engine's gate (its rule: tablestore_engine/warehouse/gate/gate_rule.py)."""
+"""What a data test of dbt said, for the engine's gate (its rule: tablestore_engine/warehouse/gate/gate_rule.py).
+
+CHANGE     the outcome of a dbt data test for a staged snapshot
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """`{{ changes(ref('orders')) }}`: the rows of an input that changed since the model's last commit.
 
+CHANGE     the range of changes that `changes()` returns
 Steps      compiling: the position in the model's own table → the range behind it, up to the input's newest snapshot
            or what is staged of it in this run → a relation that SQL reads · writing: its end goes into the commit
 INVARIANT  one model sees one range of an input, however often it is asked for.

@@ -1,5 +1,6 @@
 """Inputs of a changed_keys model: what changed since its last commit, and the keys that the changes affect.
 
+CHANGE     when a `changed_keys` model compares all rows
 Rule       all rows are compared when the model's query is another, when it has not read an input yet, when an input's
            history is gone, when many of its rows changed, and when the plan proves nothing for a changed input. That is
            always right, and reported.

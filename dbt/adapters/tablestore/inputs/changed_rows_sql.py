@@ -1,5 +1,6 @@
 """What rows with `_row_kind` mean in a model made from changes: they are applied, not stored.
 
+CHANGE     the rows and row kinds of `changes()`
 Rule       `_row_kind` and `_snapshot_id` of the query are no columns of the table. Of each key the newest snapshot
            counts; in one snapshot a row that is put (+I, +U) before one that is taken away (-U, -D): the row of a key
            that moved to another key goes, one that stays is written.

@@ -1,5 +1,6 @@
 """Change messages into the tables of sources, each up to now.
 
+CHANGE     when a dbt run ingests a source
 INVARIANT  a source that fails keeps no other one back; the command fails all the same, behind the last.
 """
 

@@ -1,5 +1,6 @@
 """What a model's commit does to its positions: how far it has read each input, and by which query.
 
+CHANGE     the position at which a model starts and resumes, and when it must not
 INVARIANT  a new table has read nothing: who has made it meanwhile wins (TS1471). Only a write that replaces all rows
            sets positions whatever they were.
 """

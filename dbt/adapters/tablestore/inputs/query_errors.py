@@ -1,4 +1,7 @@
-"""Errors of a model's query that no run can make right: `dbt compile` refuses them as `dbt run` does."""
+"""Errors of a model's query that no run can make right: `dbt compile` refuses them as `dbt run` does.
+
+CHANGE     errors in the query of a model
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Streaming models whose SQL needs earlier rows: windows of time, running totals, joins of streams.
 
+CHANGE     which stateful queries a model may have
 INVARIANT  the state behind a run's rows is named by the commit of these rows (the position `state`): a run that is
            killed, held back, rolled back or repeated goes on from what the table's own snapshot names (decision 0045).
 """

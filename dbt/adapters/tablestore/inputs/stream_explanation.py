@@ -1,5 +1,6 @@
 """What `dbt compile` says of a streaming model: who runs its query, and what is refused before anything runs.
 
+CHANGE     what `dbt compile` reports of a streaming query
 Rule       a query that cannot be analysed yet (an input is not there, an ephemeral model's text comes later) compiles;
            `dbt run` plans it anew.
 """

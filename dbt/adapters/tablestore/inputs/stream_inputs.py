@@ -1,5 +1,6 @@
 """`{{ stream(ref('orders')) }}` in a model with materialized='streaming': what came behind its last commit.
 
+CHANGE     the range of changes that `stream()` returns
 Steps      compiling: a name that never changes, `demo__changes_start_to_now.orders` · planning: the query must be one
            that ranges can be asked one after the other (TS1844) · writing: in this commit the name means the range
            behind the position in the model's own table, up to so many snapshots, or to what this run has staged of it

@@ -1,5 +1,6 @@
 """What a run of a model does to its table: one plan, decided before anything is written.
 
+CHANGE     which rows an incremental strategy replaces
 Steps      1 needed columns are there  2 create, replace or increment  3 the strategy's SELECT  4 schema rules
 INVARIANT  pure; the same settings and situation give the same plan.
 """

@@ -1,5 +1,6 @@
 """incremental_strategy='changed_keys': the model's SQL for the affected keys, as rows to put and rows to delete.
 
+CHANGE     the SQL of a `changed_keys` model
 INVARIANT  pure text; the model's SQL is a subquery, into which Spark pushes the keys, below joins and aggregates.
 INVARIANT  keys are compared as NULL = NULL. A column without NULL among the affected keys is compared by `=`, with the
            same result: Spark joins by `<=>` more slowly, since it hashes a test for NULL beside each value.

@@ -1,5 +1,6 @@
 """Values that the macros pass by name, checked once where they enter the adapter.
 
+CHANGE     the arguments from a macro to the adapter
 INVARIANT  a context is frozen and typed: no module below impl.py looks up an argument of a macro by its name.
 INVARIANT  a missing name, an extra name and a wrong type are errors: none of them becomes a default.
 """

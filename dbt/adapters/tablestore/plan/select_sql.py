@@ -1,5 +1,6 @@
 """The SELECT whose rows become the next snapshot, for each incremental strategy.
 
+CHANGE     the SELECT of an incremental strategy
 INVARIANT  pure text: columns come in as names, the model's SQL is used as a subquery and never looked into.
 INVARIANT  names are compared as Spark does, without case; a result's columns are in the table's order, new ones last.
 WHY        no temporary table or view exists: two runs, threads or models can never meet in one.

@@ -1,5 +1,6 @@
 """Runs the code of a Python model: dbt's compiled text as a module of its own, its errors with the user's line.
 
+CHANGE     how the code of a Python model is run
 Steps      compile, with the line numbers of the user's file → run the module → model(dbt, session) → its rows
 INVARIANT  a module belongs to one run: two models, or two threads, share no global name.
 INVARIANT  an error of the code is one TS1896 with file and line, also a refusal of the engine; errors that may pass by

@@ -1,5 +1,6 @@
 """Models by incremental_strategy='changed_keys': what a run of one evaluates, and what dbt's log says of it.
 
+CHANGE     the run of a `changed_keys` model, and its warnings
 INVARIANT  a run that compares all rows warns once, with the reason.
 """
 

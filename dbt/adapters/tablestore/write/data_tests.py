@@ -1,4 +1,7 @@
-"""A model's data tests: what their statements read, what they say, and what goes out behind them."""
+"""A model's data tests: what their statements read, what they say, and what goes out behind them.
+
+CHANGE     when the rows of a failed test are kept
+"""
 
 from __future__ import annotations
 

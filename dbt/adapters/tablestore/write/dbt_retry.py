@@ -1,5 +1,6 @@
 """`dbt retry` after a commit whose log could not be sent: the same write again, not another one.
 
+CHANGE     `dbt retry` after a log that could not be sent
 Steps      1 a model commits, its log fails (PublishPending): invocation, node and commit user are kept in the target
            folder  2 dbt marks the node as failed  3 `dbt retry` knows the run that it retries by its run_results.json:
            the node writes under the kept identity, the engine finds that commit and only publishes

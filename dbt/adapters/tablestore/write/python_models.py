@@ -1,5 +1,6 @@
 """Python models of one invocation: their code reads like the SQL of a model, and its rows get a name for a query.
 
+CHANGE     the reads and rows of a Python model
 Steps      check config and packages → run the code over the versions that the node reads → name the rows
            → the normal plan takes `select * from <name>` for the model's query, the write this or the Arrow rows
            → the name is dropped

@@ -1,6 +1,7 @@
 """Unique constraints of a contract that the table's key does not imply: a query over the written rows, before readers
 see them.
 
+CHANGE     the unique constraint of a contract
 Steps      the rows are staged → a query looks for values that occur twice among all rows of the table → published, if
            readers still see the rows that it was planned on; else all of it again (decision 0075)
            A model that is staged for its tests has the query before the first test, and is dropped when it fails.

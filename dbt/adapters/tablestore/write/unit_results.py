@@ -2,6 +2,7 @@
 
 Asked by   `config: {meta: {tablestore: {result: table}}}` (or changelog) of a unit test; `given` for `this` is what the
            table holds before, without it there is no table yet
+CHANGE     the rows that a unit test of a table or changelog compares
 Steps      1 prior rows are written as the model's first run  2 the model's rows are written as its next one
            3 the table, or what changed, is compared with `expect`
 Where      in a schema of its own, `dbt_unit_test_<epoch ms>_<random>`, dropped at the end. The plan, the write and the
