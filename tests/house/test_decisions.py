@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 
-FOLDER = Path(__file__).resolve().parents[2] / "docs" / "decisions"
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "docs" / "decisions"
 LIMIT = 600
 SUMMARY = re.compile(r"\A# \d{4} [^\n]+\n\n(\*\*Summary\.\*\* .+?)\n\n", re.DOTALL)
+
+# a file in code quotes; of what was rejected none needs to exist
+NAMED = re.compile(r"`([a-z_0-9.-]+(?:/[a-z_0-9.-]+)*\.(?:py|sql))(?:::\w+)?`")
+PAST = re.compile(r"\b(?:was|formerly)\b", re.IGNORECASE)
+LINES_OF_CODE = re.compile(r"\b[\d,]{3,} lines\b(?! of (?:a|the) log)")
 
 
 def _records() -> list[Path]:
@@ -37,3 +45,47 @@ def test_index_lists_each_record_once() -> None:
     )
     assert sorted(name for _, name in lines) == [record.name for record in _records()]
     assert [(number, name) for number, name in lines if name[:4] != number] == []
+
+
+def _sentences(record: str) -> Iterator[str]:
+    """Sentences of a record but of what was rejected; of a table each row with the heading of its columns."""
+    for is_table, lines in groupby(record.splitlines(), lambda line: line.startswith("|")):
+        block = list(lines)
+        if is_table:
+            yield from (f"{block[0]}\n{row}" for row in block)
+        for paragraph in () if is_table else "\n".join(block).split("\n\n"):
+            if not paragraph.lstrip().startswith("**Rejected"):
+                yield from re.split(r"(?<=[.:;])\s", paragraph)
+
+
+def stale_files(record: str, tree: str) -> list[str]:
+    """Files that a record names and that are not in the tree, where it does not say that they were."""
+    named = (file for one in _sentences(record) if not PAST.search(one) for file in NAMED.findall(one))
+    return [file for file in named if f"/{file}\n" not in tree]
+
+
+def test_records_name_files_that_exist() -> None:
+    """A path of a record ends a path of the repository, or its sentence says "was"; no count of lines of code."""
+    parts = (
+        "tablestore_engine",
+        "tablestore_demo",
+        "dbt",
+        "tests",
+        "integration_tests",
+        "benchmarks",
+        "docs",
+    )
+    tree = "".join(f"/{path}\n" for part in parts for path in (ROOT / part).rglob("*.*"))
+    texts = {record.name: record.read_text() for record in _records()}
+    assert {name: stale for name, text in texts.items() if (stale := stale_files(text, tree))} == {}
+    assert {name: lines for name, text in texts.items() if (lines := LINES_OF_CODE.findall(text))} == {}
+
+
+def test_stale_files_are_found() -> None:
+    """Planted ones, in a sentence and in a table; "was" in the paragraph or in the heading of the column passes."""
+    tree = "/x/lsm/merge.py\n"
+    record = (
+        "In `lsm/gone.py` and `lsm/merge.py`.\n\nThis was `a.py`.\n\n| was | is |\n|---|---|\n| `b.py` | |\n"
+    )
+    assert stale_files(record, tree) == ["lsm/gone.py"]
+    assert stale_files("| file |\n|---|\n| `b.py` |", tree) == ["b.py"]

@@ -1,7 +1,7 @@
 """Text for users has short sentences and the field's words (spelling: `make spelling`).
 
-Not checked: records of decisions and CHANGELOG.md, which are history; pages that are written from the code or by a
-test. Of docs/errors.md the texts of the raises are checked, code by code.
+Not checked: records of decisions, which are history; pages that are written from the code or by a test.
+Of docs/errors.md the texts of the raises are checked, code by code.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from tests.house.prose import banned_words, long_sentences, messages_of
 from tests.house.prose_exceptions import BANNED_WORDS, LONG_SENTENCES
 
 ROOT = Path(__file__).resolve().parents[2]
-HISTORY = {"CHANGELOG.md"}
 WRITTEN_BY_PROGRAMS = {"docs/errors.md", "docs/options.md", "docs/conformance.md", "docs/where.md"}
 
 
@@ -31,7 +30,7 @@ def _pages(left_out: set[str]) -> dict[str, str]:
 
 def test_sentences_of_pages_are_short() -> None:
     """At most 25 words; the exceptions are a number for each page, and a page that got better lowers it."""
-    found = {name: long_sentences(text) for name, text in _pages(HISTORY | WRITTEN_BY_PROGRAMS).items()}
+    found = {name: long_sentences(text) for name, text in _pages(WRITTEN_BY_PROGRAMS).items()}
     new = {name: long for name, long in found.items() if len(long) > LONG_SENTENCES.get(name, 0)}
     assert new == {}
     assert {name: len(found[name]) for name in LONG_SENTENCES} == LONG_SENTENCES
@@ -39,7 +38,7 @@ def test_sentences_of_pages_are_short() -> None:
 
 def test_pages_have_no_banned_words() -> None:
     """Told, anew, behind (for after) and the like; the exceptions are a number for each page."""
-    found = {name: banned_words(text) for name, text in _pages(HISTORY | {"docs/errors.md"}).items()}
+    found = {name: banned_words(text) for name, text in _pages({"docs/errors.md"}).items()}
     new = {name: words for name, words in found.items() if len(words) > BANNED_WORDS.get(name, 0)}
     assert new == {}
     assert {name: len(found[name]) for name in BANNED_WORDS} == BANNED_WORDS
