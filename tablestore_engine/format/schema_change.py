@@ -2,7 +2,7 @@
 
 INVARIANT  the result has id + 1; ids of columns are never reused; highest_field_id never shrinks.
 INVARIANT  keys are neither dropped nor retyped; partition columns are not renamed: they are in directory names.
-INVARIANT  old files stay readable: only types that `cast.is_widening` knows are accepted.
+INVARIANT  old files stay readable: only types that `evolution_cast.is_widening` knows are accepted.
 """
 
 from __future__ import annotations

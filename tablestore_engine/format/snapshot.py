@@ -29,29 +29,31 @@ class CommitKind(StrEnum):
     ANALYZE = "ANALYZE"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One state of a table; the first ten fields are the safe minimum that every reader needs."""
+    """One state of a table; its fields are the file's keys, in the file's order. The ten without a default, and the
+    version, are the minimum that every reader needs.
+    """
 
+    version: int = SNAPSHOT_VERSION
+    uuid: str | None = None
     id: int
     schema_id: int
     base_manifest_list: str
-    delta_manifest_list: str
-    commit_user: str
-    commit_identifier: int
-    commit_kind: CommitKind
-    time_millis: int
-    total_record_count: int
-    delta_record_count: int
-    version: int = SNAPSHOT_VERSION
-    uuid: str | None = None
     base_manifest_list_size: int | None = None
+    delta_manifest_list: str
     delta_manifest_list_size: int | None = None
     changelog_manifest_list: str | None = None
     changelog_manifest_list_size: int | None = None
     index_manifest: str | None = None
+    commit_user: str
     writer_version: str | None = None
+    commit_identifier: int
+    commit_kind: CommitKind
+    time_millis: int
     log_offsets: Mapping[int, int] | None = None
+    total_record_count: int
+    delta_record_count: int
     changelog_record_count: int | None = None
     watermark: int | None = None
     statistics: str | None = None
@@ -132,34 +134,19 @@ def _json_key(name: str) -> str:
 
 
 _KEYS = {field.name: _json_key(field.name) for field in fields(Snapshot)}
-_KEY_ORDER = (
-    "version", "uuid", "id", "schema_id", "base_manifest_list", "base_manifest_list_size", "delta_manifest_list",
-    "delta_manifest_list_size", "changelog_manifest_list", "changelog_manifest_list_size", "index_manifest",
-    "commit_user", "writer_version", "commit_identifier", "commit_kind", "time_millis", "log_offsets",
-    "total_record_count", "delta_record_count", "changelog_record_count", "watermark", "statistics", "properties",
-    "next_row_id", "operation",
-)  # fmt: skip
 _COUNTS = ("total_record_count", "delta_record_count")
-_INTS = (
-    "id", "schema_id", "commit_identifier", "time_millis", "version", "base_manifest_list_size",
-    "delta_manifest_list_size", "changelog_manifest_list_size", "changelog_record_count", "watermark",
-    "next_row_id", *_COUNTS,
-)  # fmt: skip
-
-_TEXTS = (
-    "base_manifest_list", "delta_manifest_list", "commit_user", "uuid", "changelog_manifest_list", "index_manifest",
-    "writer_version", "statistics", "operation",
-)  # fmt: skip
+_INTS = tuple(field.name for field in fields(Snapshot) if field.type in ("int", "int | None"))
+_TEXTS = tuple(field.name for field in fields(Snapshot) if field.type in ("str", "str | None"))
 
 
 def _snapshot_to_json(snapshot: Snapshot) -> dict[str, object]:
     out: dict[str, object] = {}
-    for name in _KEY_ORDER:
+    for name, key in _KEYS.items():
         value = getattr(snapshot, name)
         if isinstance(value, Mapping):
             value = {str(k): v for k, v in value.items()} or None
         if value is not None:
-            out[_KEYS[name]] = value
+            out[key] = value
     return out
 
 

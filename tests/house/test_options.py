@@ -46,7 +46,7 @@ def reads() -> set[str]:
         ROOT / "tablestore_demo",
         ROOT / "dbt" / "adapters" / "tablestore",
     ]
-    table = ROOT / "tablestore_engine" / "options" / "table.py"
+    table = ROOT / "tablestore_engine" / "options" / "table_options.py"
     return _reads(path for package in packages for path in package.rglob("*.py") if path != table)
 
 

@@ -34,7 +34,7 @@ from dbt.adapters.tablestore.config.value_shapes import (
     text_of,
 )
 from tablestore_engine.api import FixRequest, Unsupported
-from tablestore_engine.spi import MERGE_ENGINES, check_options
+from tablestore_engine.spi import MERGE_ENGINES, OPTIONS, check_options
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual", "all_or_nothing")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
@@ -57,7 +57,6 @@ _LOG_KEYS = (
     *("log_consistency", "log_format", "log_key_format", "log_ignore_delete", "log_changelog_mode"),
     *("kafka_topic", "kafka"),
 )
-_ENGINES_KNOWN = ("deduplicate", "partial-update", "aggregation", "first-row")
 
 
 @dataclass
@@ -368,7 +367,7 @@ def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
 def _refuse_unbuilt(name: str, settings: TableSettings) -> None:
     options = dict(settings.options)
     engine, built = options.get("merge-engine", "deduplicate"), ", ".join(MERGE_ENGINES)
-    if engine not in MERGE_ENGINES and engine in _ENGINES_KNOWN:
+    if engine not in MERGE_ENGINES and engine in OPTIONS["merge-engine"].values:
         raise Unsupported(
             "TS1820",
             f"model {name}: merge_engine={engine!r} is not built yet",

@@ -19,7 +19,7 @@ from dbt.adapters.tablestore.plan.select_sql import quote
 from tablestore_engine.spi import changed_tables
 
 ROW_KIND, SNAPSHOT_ID = "_row_kind", "_snapshot_id"
-_KIND_COLUMN = "_ROW_KIND"  # as writes take it: 0 put, 3 take away
+_KIND_COLUMN = "_ROW_KIND"  # as writes take it: 0 is +I, 2 is +U, 3 is -D (format/row_kind.py)
 
 
 def applied_select(
