@@ -24,8 +24,7 @@ _MODEL = """{{ config(
     sequence_field='updated_at',
     delete_when="op = 'd'"LOG
 ) }}
-select order_id, customer, amount, updated_at, op from {{ ref('order_events') }}
-{% if is_incremental() %} where updated_at > (select max(updated_at) from {{ this }}) {% endif %}
+select order_id, customer, amount, updated_at, op from {{ changes(ref('order_events')) }}
 """
 _TESTS = """models:
   - name: orders

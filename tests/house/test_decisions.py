@@ -84,8 +84,6 @@ def test_records_name_files_that_exist() -> None:
 def test_stale_files_are_found() -> None:
     """Planted ones, in a sentence and in a table; "was" in the paragraph or in the heading of the column passes."""
     tree = "/x/lsm/merge.py\n"
-    record = (
-        "In `lsm/gone.py` and `lsm/merge.py`.\n\nThis was `a.py`.\n\n| was | is |\n|---|---|\n| `b.py` | |\n"
-    )
-    assert stale_files(record, tree) == ["lsm/gone.py"]
+    record = "In `gone.py` and `lsm/merge.py`.\n\nThis was `a.py`.\n\n| was | is |\n|---|---|\n| `b.py` | |\n"
+    assert stale_files(record, tree) == ["gone.py"]
     assert stale_files("| file |\n|---|\n| `b.py` |", tree) == ["b.py"]
