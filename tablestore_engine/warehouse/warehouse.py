@@ -3,7 +3,8 @@
 Parts      each is given what it needs and knows nothing above it: session ← stores ← names ← spark, logs ← relations
            ← writer
 INVARIANT  before every commit that changes rows, and every claim of a staged one, the log is checked; after it the
-           pending changelog is sent, then partitions and old snapshots expire: `run_commit`.
+           pending changelog is sent, then partitions and old snapshots expire: `run_commit`, as the kind of the commit
+           says (commit_steps.py).
 """
 
 from __future__ import annotations
@@ -36,6 +37,18 @@ from tablestore_engine.store.write.requested_compaction import (
     CompactionReport,
     CompactionRequest,
     has_inbox_rows,
+)
+from tablestore_engine.warehouse.commit_steps import (
+    COMPACT,
+    COMPACT_LEVEL_ZERO,
+    PUBLISH_STAGED,
+    RESCALE,
+    RESTORE,
+    WRITE,
+    WRITE_UNSENT,
+    CommitSteps,
+    LogCheck,
+    Sends,
 )
 from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.log.logs import Logs
@@ -86,7 +99,7 @@ class Warehouse:
         self.logs = Logs(self.catalog, self.stores, log, shards)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
         self.expiry = Expiry(
-            self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.logs, runtime)
+            self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.run_commit, runtime)
         )
         self.orphans = Orphans(self.catalog)
         self.former_logs = FormerLogs(self.catalog, self.logs)
@@ -117,27 +130,34 @@ class Warehouse:
     def run_commit(
         self,
         identifier: Identifier,
+        steps: CommitSteps,
         commit: Callable[[], WriteReport],
         *,
-        check: Callable[[], None] | None = None,
-        publishes: bool = True,
-        sends: Callable[[WriteReport], bool] | None = None,
-        release: Callable[[], None] | None = None,
+        stage: str | None = None,
     ) -> WriteReport:
-        """One operation: check the log, commit, publish, release what the commit kept, expire, in this order.
+        """One operation: check the log, commit, publish, release, expire, each as the kind of commit has it.
 
-        `check`: instead of that of the table's log; `publishes` False: the log gets nothing now, `sends`: decides that
-        by the report; `release`: not called when the log is pending. A staged commit ends after the commit. Raises
-        what `commit` raises, TS17xx before it, PublishPending TS1070 after it.
+        `stage`: of a kind that publishes a staged snapshot. A staged commit ends after the commit. Raises what `commit`
+        raises, TS17xx before it, PublishPending TS1070 after it.
         """
-        chosen = sends if publishes else _nothing_is_sent
         with self.running():
-            report = self.logs.run_commit(identifier, commit, check=check, sends=chosen)
+            if steps.check is LogCheck.TABLE:
+                self.logs.check(identifier)
+            elif steps.check is LogCheck.STAGED and stage is not None:
+                self.logs.check_staged(identifier, stage)
+            if steps.sends_first:
+                latest = self.stores.get(identifier).snapshots.find_latest_id()
+                self.logs.published(identifier, WriteReport(identifier, latest))
+            report = commit()
             if report.staged is not None:
                 return report
-            if release is not None:
-                release()
-            return self.expiry.after_commit(identifier, report, publishes=publishes)
+            if steps.sends is Sends.PENDING or (steps.sends is Sends.ROWS and not report.is_empty):
+                report = self.logs.published_after_commit(identifier, report)
+            if steps.releases and stage is not None:
+                self.stores.get(identifier).staging.discard(stage)
+            if not steps.expires:
+                return report
+            return self.expiry.after_commit(identifier, report, publishes=steps.sends is not Sends.NOTHING)
 
     def expire_partitions(self, identifier: Identifier, *, dry_run: bool = False) -> PartitionReport:
         """Raises as PartitionExpiry.run."""
@@ -164,8 +184,7 @@ class Warehouse:
             )
             return report_of(identifier, done)
 
-        # the writer checks the log itself: with the schema that its rows bring
-        return self.run_commit(identifier, commit, check=_checked_by_the_writer, publishes=spec.publish)
+        return self.run_commit(identifier, WRITE if spec.publish else WRITE_UNSENT, commit)
 
     def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
         """Steps that change no row, and taking in what other writers left, which is published like a commit.
@@ -176,19 +195,14 @@ class Warehouse:
         store = self.stores.get(identifier)
         done: list[CompactionReport] = []
 
-        def check() -> None:
-            if has_inbox_rows(store.context, request):
-                self.logs.check(identifier)
-
         def commit() -> WriteReport:
             done.append(store.compact(full=request.full, partition=request.partition))
-            return WriteReport(identifier, done[0].snapshot_id)
-
-        def has_changelog(_: WriteReport) -> bool:
             found = [store.snapshots.find(number) for number in done[0].snapshot_ids]
-            return any(one is None or one.changelog_manifest_list is not None for one in found)
+            has_changelog = any(one is None or one.changelog_manifest_list is not None for one in found)
+            return WriteReport(identifier, done[0].snapshot_id, is_empty=not has_changelog)
 
-        report = self.run_commit(identifier, commit, check=check, sends=has_changelog)
+        steps = COMPACT_LEVEL_ZERO if has_inbox_rows(store.context, request) else COMPACT
+        report = self.run_commit(identifier, steps, commit)
         return report_of_compaction(done[0], report)
 
     def restore(self, identifier: Identifier, version: TableVersion) -> WriteReport:
@@ -202,7 +216,7 @@ class Warehouse:
             assert past is not None  # a version was named
             return report_of(identifier, store.restore(past))
 
-        return self.run_commit(identifier, commit)
+        return self.run_commit(identifier, RESTORE, commit)
 
     def rescale(self, identifier: Identifier, buckets: int) -> WriteReport:
         """Another number of buckets; a topic gets as many partitions with the publication that follows.
@@ -211,11 +225,9 @@ class Warehouse:
         """
 
         def commit() -> WriteReport:
-            store = self.stores.get(identifier)
-            self.logs.published(identifier, WriteReport(identifier, store.snapshots.find_latest_id()))
-            return report_of(identifier, store.rescale(buckets))
+            return report_of(identifier, self.stores.get(identifier).rescale(buckets))
 
-        return self.run_commit(identifier, commit)
+        return self.run_commit(identifier, RESCALE, commit)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.
@@ -229,12 +241,7 @@ class Warehouse:
             begin_publishing(store.context, store.staging.get(stage))
             return report_of(identifier, store.staging.publish(stage, keep=True))
 
-        return self.run_commit(
-            identifier,
-            publish,
-            check=lambda: self.logs.check_staged(identifier, stage),
-            release=lambda: self.stores.get(identifier).staging.discard(stage),
-        )
+        return self.run_commit(identifier, PUBLISH_STAGED, publish, stage=stage)
 
     def drop_staged(self, identifier: Identifier, stage: str) -> None:
         """Discard; a table that was never published and has nothing else staged is dropped."""
@@ -248,11 +255,3 @@ class Warehouse:
     def close(self) -> None:
         """Give connections of logs up; the Spark session stays for others in this process."""
         self.logs.close()
-
-
-def _nothing_is_sent(_: WriteReport) -> bool:
-    return False
-
-
-def _checked_by_the_writer() -> None:
-    """TableWriter checks the log when it knows the schema that the rows bring."""

@@ -4,12 +4,13 @@ CHANGE     when a log is checked, sent, created again and dropped
 INVARIANT  before every commit, and every claim of a staged one, the log is checked; after it the outbox is tried: what
            an earlier process left unpublished goes first, in order; an error behind it says so (PublishPending).
 INVARIANT  a table with a log appears only after its log is there and claimed (P7).
-INVARIANT  the lock guards the dictionary of publishers only; nothing that takes a lock of its own is called under it.
+INVARIANT  the lock guards the dictionaries of publishers and sinks only; nothing that takes a lock of its own is called
+           under it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
@@ -20,10 +21,9 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import FollowedLog
-from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, ReceiveEarly, RowLimit
+from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.shard_executors import ShardExecutors
-from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.log_status import LogStatus
@@ -46,6 +46,7 @@ class Logs:
         self._catalog = catalog
         self._stores = stores
         self._publishers: dict[str, TablePublisher] = {}
+        self._sinks: dict[str, tuple[LoggedTable, ChangelogSink | None]] = {}
         self._lock = OrderedLock("logs of a warehouse", Rank.WAREHOUSE)
         self.left = LeftLogStore(catalog.fileio, catalog.warehouse)
 
@@ -66,8 +67,17 @@ class Logs:
         return found
 
     def _find_sink(self, identifier: Identifier, schema: TableSchema) -> ChangelogSink | None:
-        """The log that a table's options and the engine's `log` give. Raises TS1700, TS1701, TS1737."""
-        return self.system.find_sink(self._table(identifier, schema))
+        """The log that a table's options and the engine's `log` give, looked for once while the table stays as it is.
+        Raises TS1700, TS1701, TS1737.
+        """
+        table, uuid = self._table(identifier, schema), _uuid(identifier, schema)
+        with self._lock:
+            known = self._sinks.get(uuid)
+        if known is None or known[0] != table:
+            known = table, self.system.find_sink(table)
+            with self._lock:
+                self._sinks[uuid] = known
+        return known[1]
 
     def _table(self, identifier: Identifier, schema: TableSchema) -> LoggedTable:
         """A table that waits for its place claims its log for that place already."""
@@ -140,26 +150,10 @@ class Logs:
             return None
         return publisher.look(str(identifier), self._stores.get(identifier), self._catalog.runtime.now_ms())
 
-    def find_limit(self, identifier: Identifier, schema: TableSchema) -> RowLimit | None:
-        """How large a row the log can carry; None without a log, or without a limit."""
-        sink = self._find_sink(identifier, schema)
-        return None if sink is None else sink.row_limit()
-
-    def receive_early(self, identifier: Identifier, schema: TableSchema) -> ReceiveEarly | None:
-        """Who gets the rows of one write before its snapshot exists; None for a log that waits, or none."""
-        publisher = self.find_publisher(identifier, schema)
-        return None if publisher is None else publisher.sink.receive_early()
-
     def follow(self, identifier: Identifier) -> FollowedLog | None:
         """The log as one reader follows it; None when the table has none. Raises TS17xx."""
         sink = self._find_sink(identifier, self._stores.get(identifier).schema)
         return None if sink is None else sink.follow()
-
-    def remember(self, identifier: Identifier, schema: TableSchema, report: CommitReport) -> None:
-        """Behind a commit of rows that were sent early."""
-        publisher = self.find_publisher(identifier, schema)
-        if publisher is not None:
-            publisher.remember(report)
 
     def prepare(self, identifier: Identifier, schema: TableSchema, *, after_snapshot: int = 0) -> TableSchema:
         """The log before the table; the schema keeps what the log wants kept. Raises TS17xx."""
@@ -178,29 +172,7 @@ class Logs:
             if store is not None and publisher is not None:
                 publisher.publish(store)
 
-    # a commit ------------------------------------------------------------------------------------
-
-    def run_commit(
-        self,
-        identifier: Identifier,
-        commit: Callable[[], WriteReport],
-        *,
-        check: Callable[[], None] | None = None,
-        sends: Callable[[WriteReport], bool] | None = None,
-    ) -> WriteReport:
-        """Check the log, commit, send what the log lacks. A staged commit is not sent.
-
-        `check`: instead of `self.check`; `sends`: whether the log gets this commit now, None: yes. Raises TS17xx
-        before the commit, PublishPending TS1070 after it.
-        """
-        if check is None:
-            self.check(identifier)
-        else:
-            check()
-        report = commit()
-        if report.staged is not None or (sends is not None and not sends(report)):
-            return report
-        return self.published_after_commit(identifier, report)
+    # after a commit ------------------------------------------------------------------------------
 
     def published(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """Send what is committed and not yet in the log; the report with where its rows are."""
@@ -271,6 +243,7 @@ class Logs:
     def _close_publisher(self, table_uuid: str) -> None:
         with self._lock:
             publisher = self._publishers.pop(table_uuid, None)
+            self._sinks.pop(table_uuid, None)
         if publisher is not None:
             publisher.close()
 

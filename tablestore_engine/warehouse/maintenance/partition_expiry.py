@@ -11,6 +11,7 @@ INVARIANT  it publishes only where the commit before it was published: who said 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -21,7 +22,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.log.logs import Logs
+from tablestore_engine.warehouse.commit_steps import EXPIRE_PARTITIONS, CommitSteps
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -31,7 +32,7 @@ class PartitionExpiry:
 
     catalog: FilesystemCatalog
     stores: OpenTables
-    logs: Logs
+    run_commit: Callable[[Identifier, CommitSteps, Callable[[], WriteReport]], WriteReport]
     runtime: Runtime
     _looked: dict[tuple[Identifier, str | None], int] = field(default_factory=dict, compare=False)
     _lock: OrderedLock = field(
@@ -65,9 +66,10 @@ class PartitionExpiry:
 
         def commit() -> WriteReport:
             done.append(store.expire_partitions())
-            return WriteReport(identifier, done[0].snapshot_id, deleted=done[0].rows)
+            snapshot = done[0].snapshot_id
+            return WriteReport(identifier, snapshot, deleted=done[0].rows, is_empty=snapshot is None)
 
-        self.logs.run_commit(identifier, commit, sends=lambda report: report.snapshot_id is not None)
+        self.run_commit(identifier, EXPIRE_PARTITIONS, commit)
         return done[0]
 
     def _is_awaited(self, identifier: Identifier) -> bool:

@@ -173,17 +173,19 @@ class TableWriter:
     ) -> CommitReport:
         """Steps 3 and 4; a log that takes rows early gets them on the way, unless nothing is to be published."""
         is_early = publishes and request.stage is None
-        early = self.logs.receive_early(identifier, schema) if is_early else None
-        if early is None:
-            return self._write(identifier, incoming, schema, request, seen)
+        publisher = self.logs.find_publisher(identifier, schema)
+        early = publisher.sink.receive_early() if publisher is not None and is_early else None
+        limit = None if publisher is None else publisher.sink.row_limit()
+        if publisher is None or early is None:
+            return self._write(identifier, incoming, schema, request, seen, limit)
         try:
-            report = self._write(identifier, incoming, schema, replace(request, early=early), seen)
+            report = self._write(identifier, incoming, schema, replace(request, early=early), seen, limit)
         except (Stopped, OutcomeUnknown):
             raise
         except TablestoreError:
             self.logs.take_back(identifier)
             raise
-        self.logs.remember(identifier, schema, report)
+        publisher.remember(report)
         return report
 
     def _write(
@@ -193,9 +195,9 @@ class TableWriter:
         schema: TableSchema,
         request: WriteRequest,
         seen: TableContext | None,
+        limit: RowLimit | None,
     ) -> CommitReport:
         store = self.stores.open(identifier)
-        limit = self.logs.find_limit(identifier, schema)
         rows = incoming.read(schema)
         if not isinstance(rows, pa.Table):
             found = rows.find_violations()

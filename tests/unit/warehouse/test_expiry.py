@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -126,7 +127,7 @@ def expiry(store: TableStore, publisher: _Publisher | None) -> Expiry:
     """Of that table."""
     stores, logs = cast("OpenTables", _Of(store)), cast("Logs", _Of(publisher))
     catalog = cast("FilesystemCatalog", None)  # no table here has partitions
-    return Expiry(stores, logs, PartitionExpiry(catalog, stores, logs, seeded_runtime()))
+    return Expiry(stores, logs, PartitionExpiry(catalog, stores, Mock(), seeded_runtime()))
 
 
 @pytest.mark.parametrize(("reached", "left"), [(None, (1, 2, 3, 4, 5)), (2, (2, 3, 4, 5)), (5, (4, 5))])
