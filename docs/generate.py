@@ -38,7 +38,7 @@ _CHAOS_PARTS = {
     "network": "faults of the network",
     "requests": "requests that they hit",
     "accidents": "topics that were deleted, refused and set right",
-    "errors that passed": "errors that the processes met and tried again",
+    "errors that passed": "errors after which the processes retried",
 }
 _CHAOS_FOUND = {
     "lost": "rows lost",
@@ -51,7 +51,7 @@ _CHAOS_CHECKED = {
     "messages": "messages in the topics at the end of each five tables",
     "sent again or taken back": "of them sent again or taken back (eventual)",
     "told by readers": "rows that our readers computed from the logs",
-    "starts without a border": "starts at a snapshot of an eventual log that has no border there, refused (TS1356)",
+    "starts without a border": "starts at a snapshot without a boundary offset (eventual log), refused (TS1356)",
 }
 HINTS = {
     "RetryError": "try again",
@@ -282,7 +282,7 @@ def _lines_of_run(run: Mapping[str, Any]) -> list[str]:
     )
     lines += [f"| {what} | {_listed(run[key])} |" for key, what in _CHAOS_PARTS.items()]
     lines.append(
-        f"| workers of Spark killed while they sent early rows | {_listed(run['workers of Spark'])} |"
+        f"| workers of Spark killed while they sent rows before the commit | {_listed(run['workers of Spark'])} |"
     )
     lines += [f"| **{what}** | **{checked[key]:,}** |" for key, what in _CHAOS_FOUND.items()]
     lines += [f"| {what} | {checked[key]:,} |" for key, what in _CHAOS_CHECKED.items()]

@@ -136,7 +136,7 @@ def _red_day(demo: Demo, day: int) -> None:
     if result.success or demo.snapshot_id() != snapshot or demo.topic_rows() != messages or not staged:
         raise EngineBug(
             "TS1854",
-            "a red test did not hold the snapshot back",
+            "a failed test did not hold the snapshot back",
             why=f"snapshot {snapshot} -> {demo.snapshot_id()}, topic {messages} -> {demo.topic_rows()}",
             fix="report this with the folder of the demo",
         )

@@ -180,7 +180,7 @@ def _facts(demo: LiveDemo, result: BuildResult, name: str) -> tuple[int, int, in
     if not result.success or node is None:
         raise FixRequest(
             "TS1863",
-            "dbt build of a round did not succeed",
+            "dbt build of an iteration did not succeed",
             why=result.error
             or "; ".join(f"{one.name}: {one.message}" for one in result.nodes if one.status != "success"),
             fix=f"look into {demo.folder}/logs/dbt.log",
@@ -210,7 +210,7 @@ def _red_round(demo: LiveDemo, live: LiveFlights) -> None:
     if result.success or not result.failed_tests() or demo.standing() != before:
         raise EngineBug(
             "TS1864",
-            "a red test did not hold the snapshot back",
+            "a failed test did not hold the snapshot back",
             why=f"snapshots and messages {before} -> {demo.standing()}; {result.error}",
             fix="report this with the folder of the demo",
         )

@@ -84,7 +84,7 @@ def test_tables_that_one_test_read_go_out_together(shop: Shop) -> None:
     assert shop.rows("select count(*) from demo.daily_too") == [(1,)]
     answer = shop.response("orders")
     assert answer["published"] is False
-    assert "goes out together with demo.daily_too" in answer["reason"]
+    assert "is published together with demo.daily_too" in answer["reason"]
     assert "of this run's tables wait" in shop.log
     shop.dbt("build")
     assert shop.rows("select count(*) from demo.orders") == [(2,)]

@@ -48,7 +48,7 @@ class Accident:
 ACCIDENTS = (
     Accident("data topic deleted", data=True, marker=False),
     Accident(
-        "data topic deleted and made again",
+        "data topic deleted and created again",
         data=True,
         marker=False,
         again=True,

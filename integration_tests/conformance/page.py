@@ -99,7 +99,7 @@ _LEGEND = """
 A class *passes* (✓) when each of its test functions passed unchanged. *Fixtures* and *expected values* are models,
 seeds, names of types and messages that the originals let an adapter replace; here they say in Spark SQL what the
 original says in Postgres'. *Differs* means that a check itself was replaced, be it the test function or a function
-that it checks by; the reason stands beside it. – was not run on that version, or not yet again.
+that it checks by; the reason follows. – was not run on that version, or not yet again.
 `make test` runs a selection of the classes. Their projects set `spark.sql.storeAssignmentPolicy: LEGACY`, because some
 insert text into columns of DATE and TIMESTAMP, which Spark refuses by default.
 """

@@ -21,7 +21,7 @@ GOOD = frozenset({"success", "pass", "warn", "no-op"})
 UNEXPLAINED = "not explained"
 _HEAD = """# Packages and projects of others
 
-`make test-packages` runs projects that nobody here wrote: the test projects of dbt packages, and example shops. Each is
+`make test-packages` runs projects of others: the test projects of dbt packages, and example shops. Each is
 a fresh copy of a checkout. Only `packages.yml` is changed, to name folders instead of a package index.
 
 This page is written by that run. A *node* is a model, seed, snapshot, test or unit test; its last result counts.
@@ -71,7 +71,7 @@ def render(record: Mapping[str, Any]) -> str:
         lines.append(f"| {name} | {found['version']} | {passed} | {found['nodes']} | {commands} |")
     adapted = [projects[name] for name in record if name in projects and projects[name].settings]
     if adapted:
-        lines += ["", "## Settings", "", "These lines stand in the project's `dbt_project.yml`."]
+        lines += ["", "## Settings", "", "Add these lines to the project's `dbt_project.yml`."]
         for one in adapted:
             text = yaml.safe_dump(dict(one.settings), sort_keys=False, default_flow_style=False).rstrip()
             indented = [f"    {line}" for line in text.splitlines()]

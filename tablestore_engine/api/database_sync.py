@@ -302,7 +302,7 @@ def _begins_late(name: str, topic: str, first: int) -> NotFound:
     return NotFound(
         "TS1483",
         f"table {name} cannot begin with topic {topic}",
-        why=f"the first message that is left is {first}: retention or somebody deleted those before, with rows in them",
+        why=f"the first message is {first}: retention or another program deleted earlier ones, with rows",
         fix="create the source again (`connect start … --anew`); its topics keep everything if they are its own",
     )
 

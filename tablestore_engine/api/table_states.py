@@ -64,8 +64,8 @@ class TableStates(TableReads):
     ) -> WriteReport:
         """The rows of a past state again, as the newest snapshot: history stays, and the log gets what changed.
 
-        Columns are today's. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when somebody committed rows
-        meanwhile, PublishPending TS1070.
+        The columns stay as they are. Raises NotFound, FixRequest TS1015, TS1343, RetryError TS1324 when another writer
+        committed rows meanwhile, PublishPending TS1070.
 
         >>> report = orders.delete("region = 'eu'")
         >>> orders.restore(snapshot=1).inserted

@@ -24,7 +24,7 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     text = "only this partition, as in dt=2026-01-31; some of the columns: all partitions that agree"
     parser.add_argument("--partition", nargs="+", metavar="COLUMN=VALUE", default=[], help=text)
-    text = "one run per bucket without dead rows, all small files joined, not only what is due"
+    text = "rewrite each bucket as one run without deleted rows, and all small files, not only what is due"
     parser.add_argument("--full", action="store_true", help=text)
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     add_brokers(parser)

@@ -51,7 +51,9 @@ def _register_connect(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--table", metavar="PATTERN", action="append", default=[], help=text)
     text = "start: delete its slot and its topics, and load all rows again, into new tables"
     parser.add_argument("--anew", action="store_true", help=text)
-    parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
+    parser.add_argument(
+        "--data-dir", help="folder of Connect's offsets and logs (default: in the cache folder)"
+    )
     parser.add_argument(
         "--bootstrap",
         metavar="HOST:PORT",
@@ -128,7 +130,9 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--into", metavar="db", required=True, help="database of the warehouse")
     add_place(parser, name=None)
     add_brokers(parser)
-    parser.add_argument("--data-dir", help="folder of what Connect remembers (default: in the cache folder)")
+    parser.add_argument(
+        "--data-dir", help="folder of Connect's offsets and logs (default: in the cache folder)"
+    )
     text = "messages that cannot be read: an error (default), or kept in the table <into>__dead_letters"
     parser.add_argument("--on-error", choices=list(OnError), default=OnError.FAIL, help=text)
     text = "the database emptied a table: it is emptied too (default), nothing, or an error"
@@ -136,7 +140,7 @@ def _register_sync(parser: argparse.ArgumentParser) -> Run:
     text = "read all rows of one table again (schema.table); may come again"
     parser.add_argument("--resnapshot", metavar="TABLE", action="append", default=[], help=text)
     parser.add_argument("--follow", action="store_true", help="again and again, until SIGTERM or Ctrl-C")
-    text = "with --follow: how long to rest between two rounds (default 1.0)"
+    text = "with --follow: pause between two iterations, in seconds (default 1.0)"
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help=text)
     return _sync
 
@@ -189,7 +193,7 @@ def _find_running(arguments: argparse.Namespace) -> ConnectInfo:
         raise RetryError(
             "TS1468",
             f"source {arguments.name} does not run",
-            why="nobody sends its changes, so it cannot be said what `up to now` is",
+            why="no connector sends its changes, so there is no `up to now`",
             fix=f"tablestore connect start {arguments.name}{database}",
         )
     return running

@@ -17,7 +17,7 @@ def _register_consumers(parser: argparse.ArgumentParser) -> Run:
     add_place(parser)
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--delete", metavar="ID", help="forget a consumer: it keeps no snapshot any more")
-    text = "let a consumer go on elsewhere: with --to"
+    text = "move a consumer: with --to"
     act.add_argument("--reset", metavar="ID", help=text)
     text = "next snapshot of --reset: its changes come first (default: what is committed next)"
     parser.add_argument("--to", type=int, metavar="N", help=text)

@@ -30,7 +30,7 @@ def _register_ingest(parser: argparse.ArgumentParser) -> Run:
     _add_source(parser)
     _add_columns(parser)
     _add_rules(parser)
-    text = "go on as messages come, until SIGTERM or Ctrl-C; trouble that passes is waited out"
+    text = "continue as messages come, until SIGTERM or Ctrl-C; temporary errors are retried"
     parser.add_argument("--follow", action="store_true", help=text)
     text = "with --follow: how long messages are collected for one commit (default 1.0)"
     parser.add_argument("--interval", type=float, default=1.0, metavar="SECONDS", help=text)
@@ -53,7 +53,7 @@ def _add_columns(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--key", metavar="a,b", default="", help=text)
     text = "type of a column, for messages that carry none, or another one than they say; may come again"
     parser.add_argument("--column", metavar="NAME=TYPE", action="append", default=[], help=text)
-    text = "take types of columns that nobody has described from their values"
+    text = "infer types of columns without a schema from their values"
     parser.add_argument("--infer", action="store_true", help=text)
     text = "what a text of a DECIMAL is where messages carry no types"
     parser.add_argument("--decimals", choices=["base64", "text"], help=text)

@@ -25,7 +25,7 @@ def _register(parser: argparse.ArgumentParser) -> Run:
         "--all", action="store_true", help="all tables, and folders of dropped ones beside them"
     )
     parser.add_argument("--delete", action="store_true", help="delete them; else they are only shown")
-    text = "only what nobody touched within this time, as in 36h (default: 1d); longer than any write takes"
+    text = "only files that are older than this, as in 36h (default: 1d); longer than any write takes"
     parser.add_argument("--older-than", metavar="TIME", default="1d", help=text)
     parser.add_argument("--files", action="store_true", help="show every file")
     add_place(parser, name=None)

@@ -180,7 +180,7 @@ def publish_staged(engine: Engine, item: Staged, *, force: bool) -> tuple[Public
         raise FixRequest(
             "TS1923",
             f"staged snapshot {item.name} of {item.table} is not published",
-            why=reason if whose.key == item.key else f"goes out together with {whose.table}: {reason}",
+            why=reason if whose.key == item.key else f"is published together with {whose.table}: {reason}",
             fix="run its tests (dbt test), or correct the data and build it again; --force publishes it all the same",
         )
     return engine.gate.publish(order_group(group))

@@ -45,9 +45,9 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
         "begin with the first change at this time or later: 2026-01-31T12:00:00Z, or milliseconds since 1970"
     )
     parser.add_argument("--timestamp", metavar="TIME", help=text)
-    text = "go on where the reader of this name was, and keep how far it gets; see tablestore consumers"
+    text = "resume at the position of the consumer with this name, and store its progress; see tablestore consumers"
     parser.add_argument("--consumer", metavar="ID", help=text)
-    text = "end behind a snapshot, or behind the newest one: now (default: wait for more)"
+    text = "end after a snapshot, or after the newest one: now (default: wait for more)"
     parser.add_argument("--until", metavar=f"N|{NOW}", help=text)
     parser.add_argument("--columns", metavar="a,b", help="only these columns")
     add_page(parser)

@@ -133,9 +133,7 @@ def parse_address(options: Mapping[str, str]) -> TableAddress:
     if path is not None and warehouse is None and table is None:
         folder, table_name, database, query = _cut(_absolute(_PATH, path))
         if not database.endswith(".db"):
-            raise _no_table(
-                f"path {path!r} is no table's folder", "a table lies in <warehouse>/<database>.db/"
-            )
+            raise _no_table(f"path {path!r} is no table's folder", "a table is in <warehouse>/<database>.db/")
         return TableAddress(folder + query, Identifier(database.removesuffix(".db"), table_name))
     if path is not None or warehouse is None or table is None:
         given = ", ".join(key for key in _ADDRESS if said.text(key) is not None) or "none of them"

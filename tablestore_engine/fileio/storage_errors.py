@@ -79,7 +79,7 @@ def is_link(path: str, target: str) -> FixData:
     return FixData(
         "TS1290",
         f"{path} is no plain file or folder of the warehouse",
-        why=f"it is a link or a device, and leads to {target}; a table's files lie in its own folder",
+        why=f"it is a link or a device, and leads to {target}; a table's files are in its own folder",
         fix="move the data into the warehouse; a link is fine only as the warehouse folder itself",
     )
 

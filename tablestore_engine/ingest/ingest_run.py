@@ -280,7 +280,7 @@ class _IngestPlace:
             why = (
                 "on_truncate='fail'"
                 if is_one_line
-                else "its messages lie in several partitions, which have no order"
+                else "its messages are in several partitions, which have no order"
             )
             raise FixData(
                 "TS1429",

@@ -63,13 +63,13 @@ class OnTruncate(StrEnum):
 
 @dataclass(frozen=True)
 class IngestSpec:
-    """Words may be texts. Raises FixRequest TS1418, TS1419, TS1101.
+    """Enum values may be given as strings. Raises FixRequest TS1418, TS1419, TS1101.
 
     into              the table, `db.table`; made when it is not there
     topic, path       exactly one: a Kafka topic; a file of JSON lines, or a folder of them
     key               columns of the primary key; else what the messages or the table say
     columns           name → type, as in SQL; what messages carry no types for, or other types than they say
-    infer             types of columns that nobody has described are taken from their values
+    infer             types of columns without a schema are inferred from their values
     decimals          what a text of a DECIMAL is where messages carry no types: 'base64' or 'text'
     source_table      which of the source's tables are meant: `schema.table`, with * and ?
     on_schema_change  'append_new_columns': new columns are added, types widened; 'ignore'; 'fail'

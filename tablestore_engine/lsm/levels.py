@@ -91,8 +91,8 @@ def get_free_level(levels: Iterable[int], count: int) -> int:
         raise EngineBug(
             "TS1650",
             "a bucket has no free level for a new run",
-            why=f"runs lie on levels {', '.join(map(str, runs))}",
-            fix="fold the bucket before writing to it; please report this",
+            why=f"the levels with runs are {', '.join(map(str, runs))}",
+            fix="compact the bucket before writing to it; please report this",
         )
     return free
 

@@ -248,7 +248,7 @@ def check_expiration_strategy(options: OptionSet) -> None:
             "TS1137",
             f"partition.expiration-strategy {strategy!r} is not supported",
             why="when a partition was last changed is not exactly known: a delete by vectors leaves no file of its "
-            "time, a fold writes a new one for old rows",
+            "time, and a compaction writes a new one for old rows",
             fix="set partition.expiration-strategy to 'values-time', which reads the time from the partition values",
         )
 

@@ -172,7 +172,7 @@ def _drop_slot(connection: Any, source: DatabaseSource, runtime: Runtime) -> Non
             raise RetryError(
                 "TS1494",
                 f"source {source.name} cannot be created again",
-                why=f"somebody reads from slot {source.slot} of {source.url}",
+                why=f"another program reads from slot {source.slot} of {source.url}",
                 fix="end that Connect, then start again",
             )
         runtime.sleep(_POLL_SECONDS)

@@ -146,7 +146,7 @@ def _check_unchanged(
 def why_torn(source: DatabaseSource, table: CatalogTable, followed: FollowedTable) -> TablestoreError | None:
     """What the catalog says that replication did not send; None where nothing."""
     if table.oid != followed.oid:
-        return _torn(source, table.title, "it was dropped and made again, and its topic has rows of both")
+        return _torn(source, table.title, "it was dropped and created again, and its topic has rows of both")
     if not table.published or (followed.published and table.published != followed.published):
         return _torn(
             source,

@@ -101,7 +101,7 @@ def _is_confirmed(connection: Any, source: DatabaseSource, place: str) -> bool: 
     if row is None:
         raise FixRequest(
             "TS1478",
-            f"nobody follows {source.url}",
+            f"no connector follows {source.url}",
             why=f"the database has no replication slot {source.slot}",
             fix=f"load all rows again: `tablestore connect start {source.name} --database {source.url} --anew`",
         )

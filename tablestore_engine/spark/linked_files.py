@@ -64,7 +64,7 @@ def link_file(path: str, link: Path) -> None:
         raise EngineBug(
             "TS1530",
             f"a link to data file {path} was asked for",
-            why="it lies on an object store, where links lead nowhere; such files are read without links",
+            why="it is on an object store, which has no links; such files are read without links",
             fix="report this with the statement",
         )
     if not path.endswith(".parquet"):

@@ -54,7 +54,7 @@ def write_package(path: Path, driver: PythonVersions | None = None) -> None:
             "TS1517",
             "the engine cannot be sent to the Spark workers",
             why=f"{root} is no folder: the package runs from an archive",
-            fix="install the package with pip, so that it lies in a folder",
+            fix="install the package with pip, so that it is in a folder",
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     left_out = {str(root / name) for name in _NOT_SHIPPED}

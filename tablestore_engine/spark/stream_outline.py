@@ -104,9 +104,7 @@ def read_streams(numbered: str, streams: Collection[tuple[str, str]]) -> StreamO
     names = frozenset((database.lower(), name.lower()) for database, name in streams)
     try:
         if not _OutlineWalk(names).follow(_read_tree(numbered)):
-            raise _Refused(
-                "its result, which has no row of a stream: the streams stand in nothing that it selects"
-            )
+            raise _Refused("its result, which has no row of a stream: no selected column reads a stream")
     except _Refused as refused:
         return StreamOutline(refused.clause)
     return StreamOutline(None)

@@ -179,7 +179,7 @@ class LogChanges:
                 f"the log of {self._parts.guard.location} was reset after its reader started",
                 why="another log has its name now"
                 if place.log_id != self._log.log_id
-                else f"it was begun anew behind snapshot {borders.first_snapshot}: what lies between was not sent, or "
+                else f"it was restarted after snapshot {borders.first_snapshot}: the changes between were not sent, or "
                 "is sent again",
                 fix="start again with latest-full: all rows first, then what the log has from there on",
             )

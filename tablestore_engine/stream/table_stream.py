@@ -80,7 +80,7 @@ class TableStream:
             raise FixRequest(
                 "TS1351",
                 "there is no consumer whose progress could be kept",
-                why="the reader was begun without a consumer id",
+                why="the reader was started without a consumer id",
                 fix="begin it with consumer_id='…', or store its `position` yourself",
             )
         self._progress.commit(self._at.position, backward=backward)

@@ -22,6 +22,9 @@ _FILLED_IN = re.compile(r"\{[^{}]*\}")
 BANNED = re.compile(
     r"\b(?:told|tells|anew|whoever|rooms|(?:is|are|was) said|(?:gives?|gave) way|remembers? rows|go(?:es)? on"
     r"|lets?(?: [\w-]+){0,4} go)\b"
+    r"|\b(?:un)?fold(?:s|ed|ing)?\b|\b(?:leftovers?|phantoms?|early rows|dead (?:rows|ones)|put aside|inbox|begun)\b"
+    r"|\b(?:made again|tak(?:e|es|en) away|go(?:es)? out|nobody|somebody|(?:is|are) (?:red|green)|red test)\b"
+    r"|\b(?:lies?|stands?) (?:in|on|beside)\b|\b(?:between two|failed) rounds\b"
     r"|(?<!lag )(?<!lags )\bbehind\b"
     r"|(?<!dead )(?<!dead-)\bletters\b(?!,? (?:and )?(?:digits|a-z))"
     r"|(?:^|[.,;:(] |\b(?:to|from|of|for|by|with|and|or|than) )who \w+",
@@ -55,16 +58,25 @@ def long_sentences(page: str) -> list[str]:
 
 def banned_words(text: str) -> list[str]:
     """Banned words of a page or a message, tables and headings included, code and filled-in words left out."""
-    plain = _CODE.sub("code", _FILLED_IN.sub("…", _NO_PROSE.sub("", text)))
+    plain = _LINK.sub(r"\1", _CODE.sub("code", _FILLED_IN.sub("…", _NO_PROSE.sub("", text))))
     return [found[0].strip() for found in BANNED.finditer(plain)]
 
 
 def messages_of(module: Path) -> Iterator[str]:
-    """Literal texts in the calls that print, log or describe an argument."""
+    """Literal texts that are printed, logged or describe an argument."""
     for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Call):
-            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-            if name in _MESSAGE_CALLS:
-                for part in ast.walk(node):
-                    if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                        yield part.value
+        if _is_message(node):
+            for part in ast.walk(node):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str):
+                    yield part.value
+
+
+def _is_message(node: ast.AST) -> bool:
+    """A call that prints, logs or describes, or `text = …`, by which helps of arguments get their text."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name in _MESSAGE_CALLS
+        case ast.Assign(targets=[ast.Name(id="text")]):
+            return True
+        case _:
+            return False

@@ -74,7 +74,7 @@ def _explain(
             "TS1752",
             what,
             why=f"{where} speaks {spoken}, and kafka.security.protocol is {protocol.upper()}",
-            fix=f"set kafka.security.protocol to {wanted}, or to {wanted.removeprefix('SASL_')} where nobody logs in",
+            fix=f"set kafka.security.protocol to {wanted}, or to {wanted.removeprefix('SASL_')} without authentication",
         )
     if protocol == "ssl" and is_over:
         return login_error(

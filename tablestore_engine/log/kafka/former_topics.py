@@ -55,5 +55,5 @@ def plan_remains(settings: LogSettings, topics: LogTopics, newest: CommitMarker 
     if topics.data is None:
         return LogRemains((marker,))
     if topics.data.topic_id != newest.topic_id:
-        return LogRemains((marker,), f"{data} was deleted, and made again by somebody else")
+        return LogRemains((marker,), f"{data} was deleted and created again by another program")
     return LogRemains((data, marker))

@@ -187,7 +187,7 @@ def check_alone(log: KafkaLog, spans: Mapping[int, tuple[int, int]], arrived: Ma
                 f"how far {log.settings.table} is published is unknown: records of its topics are undecided",
                 why=f"{topic}[{partition}] has {found} undecided rows from {span[0]} to {span[1]}, this transaction "
                 f"has written {arrived[partition]}: a request of an earlier one came late",
-                fix="publish again: the transaction is aborted with what lies around it, and sent once more",
+                fix="publish again: the transaction is aborted with the messages around it, and sent once more",
             )
 
 

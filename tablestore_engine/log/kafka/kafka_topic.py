@@ -186,7 +186,7 @@ def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> No
         raise FixRequest(
             "TS1706",
             f"topic {settings.topic} of {settings.table} is another one than before",
-            why=f"expected topic id {topic_id}, got {data.topic_id}: it was deleted and made again, "
+            why=f"expected topic id {topic_id}, got {data.topic_id}: it was deleted and created again, "
             "so what was published is gone",
             fix="give the log a new beginning with `tablestore publish --reset N`",
         )
@@ -260,7 +260,7 @@ def _check_partitions(settings: LogSettings, topics: LogTopics) -> None:
             f"topic {settings.topic} does not fit {settings.table}",
             why=f"expected {wanted} partition(s), got {facts.partitions}: each is a bucket of the table",
             fix="for a new table choose another 'kafka.topic'; partitions added to a topic in use cannot be "
-            f"taken away: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
+            f"removed: delete {settings.topic} and {settings.marker_topic}, then `tablestore publish "
             "--reset 0` makes both again and sends every snapshot (--reset N: those after N)",
         )
     check_shards(settings, topics)
@@ -279,7 +279,7 @@ def check_shards(settings: LogSettings, topics: LogTopics) -> None:
         why=f"expected {settings.shards} partition(s), got {facts.partitions}: each is for one of the "
         "'log.publish.shards' that share the topic, which cannot change",
         fix="for a new table choose another 'kafka.topic', or the number of shards that the topic was made for; "
-        f"partitions that somebody added cannot be taken away: delete {settings.marker_topic}, then `tablestore "
+        f"partitions that another program added cannot be removed: delete {settings.marker_topic}, then `tablestore "
         "publish --reset N` makes it again, and what is after snapshot N is sent",
     )
 

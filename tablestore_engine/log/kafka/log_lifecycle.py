@@ -236,7 +236,7 @@ def _taken(settings: LogSettings, why: str) -> FixRequest:
         "TS1704",
         f"topic {settings.topic} cannot be the log of {settings.table}",
         why=why,
-        fix=f"choose another 'kafka.topic'. If nobody needs the messages, delete {settings.topic} and "
+        fix=f"choose another 'kafka.topic'. If the messages are not needed, delete {settings.topic} and "
         f"{settings.marker_topic}: `tablestore log drop` does it for a dropped table, else use the tools of Kafka",
     )
 

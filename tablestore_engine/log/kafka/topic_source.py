@@ -201,8 +201,8 @@ class TopicSource:
             raise FixRequest(
                 "TS1424",
                 f"topic {self._topic} is another one than before",
-                why=f"one has id {topic_id}, the other {self._topic_id}: it was deleted and made again, or these are "
-                "other brokers",
+                why=f"one has id {topic_id}, the other {self._topic_id}: it was deleted and created again, or these "
+                "are other brokers",
                 fix="ingest into a new table, or drop this one and ingest again: its position means the old topic",
             )
 

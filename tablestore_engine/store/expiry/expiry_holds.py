@@ -86,7 +86,9 @@ def _rollbacks(context: TableContext) -> Iterator[Hold]:
     for one in context.fileio.list(context.layout.expire_dir):
         target = find_id(one.name, KEEP_PREFIX)
         if target is not None and context.snapshots.is_own_mark(one.path):
-            yield Hold(target, f"a rollback to snapshot {target} has begun: if it was stopped, run it again")
+            yield Hold(
+                target, f"a rollback to snapshot {target} has started: if it was stopped, run it again"
+            )
 
 
 def _consumers(context: TableContext, idle_ms: int | None) -> Iterator[Hold]:

@@ -75,7 +75,7 @@ def pick_expired(
     for at in range(first, stop):
         replaced_ms = time_of(at + 1)
         if replaced_ms is None:
-            return Choice(first, at, f"snapshot {at + 1} is gone: somebody else deletes snapshots")
+            return Choice(first, at, f"snapshot {at + 1} is gone: another program deletes snapshots")
         age_ms = now_ms - replaced_ms
         if age_ms < rules.grace_ms:
             again = NextLook(time_ms=replaced_ms + rules.grace_ms)

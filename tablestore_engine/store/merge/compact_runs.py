@@ -57,7 +57,7 @@ def _folded(files: DataFiles, pieces: list[FilePiece]) -> RunRows:
     if not versions.are_single:
         raise EngineBug(
             "TS1654",
-            "a fold found a key that is visible twice",
+            "a compaction found a key that is visible twice",
             why=f"files {', '.join(dict.fromkeys(piece.source.meta.file_name for piece in pieces))} share a key",
             fix="stop writing to the table, verify it, and report this with the facts",
         )

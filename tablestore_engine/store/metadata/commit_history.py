@@ -147,7 +147,7 @@ def find_pair(
 def _expired(snapshots: SnapshotStore, number: int, user: str, identifier: int) -> FixRequest:
     return CommitExpired(
         "TS1394",
-        f"commit {identifier} of {user} was made before, and is not made again",
+        f"commit {identifier} of {user} was committed before, and is not repeated",
         why=f"it is snapshot {number} of {snapshots.layout.root}, which has expired since",
         fix="its rows are in the table; for other rows use another commit identifier",
     )

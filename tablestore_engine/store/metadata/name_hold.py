@@ -155,7 +155,7 @@ def taken_over(path: str) -> RetryError:
         "TS1367",
         f"the table at {path.rpartition('/schema/')[0]} was taken over by another process",
         why=f"this process did not renew its hold of the name for {LEASE_MS // 1000} seconds",
-        fix="run the command again; the other process ends what was begun",
+        fix="run the command again; the other process finishes it",
     )
 
 

@@ -43,7 +43,7 @@ class EveryRow:
 
 @dataclass(frozen=True)
 class Interval:
-    """Rows whose moment lies in [start, end): aware datetimes; a DATE or wall-clock column is read in `zone`.
+    """Rows whose time is in [start, end): aware datetimes; a DATE or wall-clock column is read in `zone`.
 
     >>> events = engine.create_table("demo.events", pa.schema({"at": pa.timestamp("us", "UTC"), "n": pa.int64()}))
     >>> january = Interval("at", datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 2, 1, tzinfo=UTC))
@@ -129,7 +129,7 @@ def check_positions(wanted: RowPositions, states: Collection[BucketState]) -> No
         raise RetryError(
             "TS1386",
             "the rows of the statement moved while it ran",
-            why=f"file {gone[0]}, one of {len(wanted.by_file)} that hold them, was rewritten by somebody else",
+            why=f"file {gone[0]}, one of {len(wanted.by_file)} that hold them, was rewritten by another writer",
             fix="run the statement again",
         )
 

@@ -182,6 +182,6 @@ def _check_partition(context: TableContext, newest: Snapshot | None, request: Co
     raise NotFound(
         "TS1370",
         f"{context.layout.location} has no partition {named}",
-        why="no file of the newest snapshot lies in it",
+        why="the newest snapshot has no file in it",
         fix="correct the values (tablestore files lists partitions), or compact the whole table",
     )

@@ -68,6 +68,6 @@ def _other_buckets(context: TableContext, past: Snapshot, counts: set[int]) -> F
     return FixRequest(
         "TS1343",
         f"{context.layout.location} cannot be restored to snapshot {past.id}",
-        why=f"its rows lie in other buckets than today's: counts {', '.join(map(str, sorted(counts)))}",
+        why=f"its rows are in other buckets than now: counts {', '.join(map(str, sorted(counts)))}",
         fix=f"write the rows themselves: INSERT OVERWRITE … SELECT * FROM … VERSION AS OF {past.id}",
     )

@@ -84,7 +84,7 @@ def _schema_changed(layout: TableLayout, wanted: TableSchema, current: TableSche
     """TS1307: the new schema was made from one that is not the table's any more."""
     return RetryError(
         "TS1307",
-        f"the schema of {layout.location} was changed by somebody else",
+        f"the schema of {layout.location} was changed by another writer",
         why=f"this commit changes schema {wanted.id - 1}, the table has schema {current.id} now",
         fix="run the command again: it plans on the new schema",
     )
@@ -131,7 +131,7 @@ def check_log_takes(layout: TableLayout, schema: TableSchema, changes: Iterable[
     if gone and TableTraits(schema).log_takes_inserts_only:
         raise FixRequest(
             "TS1329",
-            f"{gone} rows of {layout.location} cannot be taken away; nothing was written",
+            f"{gone} rows of {layout.location} cannot be retracted; nothing was written",
             why="'log.format' = 'json' has no message for it, so readers of the log would keep them",
             fix="only append to this table, or build it again with another 'log.format', or with 'log.ignore-delete' = "
             "'true', which leaves deletes out of the log",

@@ -210,7 +210,7 @@ def with_constants(rows: pa.Table, schema: TableSchema, partition: Mapping[str, 
             rows_do = count_of(outside, "row does", "rows do")
             raise FixData(
                 "TS1620",
-                f"{rows_do} not lie in the partition that is overwritten",
+                f"{rows_do} not belong to the partition that is overwritten",
                 why=f"{name} must be {sql_literal(value)} in all rows",
                 fix="filter the rows, or overwrite the partitions that occur in them",
             )

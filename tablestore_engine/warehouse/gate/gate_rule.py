@@ -346,7 +346,7 @@ def explain(item: Staged, book: GateBook, world: World) -> str:
     if found is None:
         return "free"
     whose, reason = found
-    return reason if whose.key == item.key else f"goes out together with {whose.table}: {reason}"
+    return reason if whose.key == item.key else f"is published together with {whose.table}: {reason}"
 
 
 def short_name(unique_id: str) -> str:

@@ -323,7 +323,7 @@ def _torn(item: Staged, before: list[Publication], failed: Publication) -> Stage
     out = ", ".join(one.staged.table for one in before if one.state == PENDING) or "nothing"
     return StagedSnapshotOvertaken(
         "TS1076",
-        f"{item.table} waits: it goes out together with {failed.staged.table}, which was refused",
+        f"{item.table} stays staged: it is published together with {failed.staged.table}, which was refused",
         why=f"of this group {out} is published; {failed.error}",
         fix=f"build {failed.staged.table} and {item.table} again: they are planned and tested on what is published",
     )

@@ -30,7 +30,7 @@ class Pending:
 
 @dataclass(frozen=True)
 class LogStatus:
-    """`newest`: the table's newest snapshot; `pending` None when it is not known; `trouble`: what publishing meets.
+    """`newest`: the table's newest snapshot; `pending` None when it is not known; `trouble`: what stops publication.
 
     >>> status = orders.log_status()
     >>> "no log" if status is None else status.pending

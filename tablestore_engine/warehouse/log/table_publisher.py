@@ -140,6 +140,6 @@ def unready_log(table: str, stage: str, error: TablestoreError) -> LogNotReady:
         "TS1082",
         f"nothing was published: the log of {table} cannot take staged snapshot {stage}",
         why=f"{error.code} {error.what}: {error.why}; to correct it, {error.fix}",
-        fix="set the log right; the snapshot waits with what its tests said, and goes out by `dbt retry`, `dbt test` "
-        f"or `tablestore staged publish {table} {stage}`",
+        fix="repair the log; the snapshot stays staged with its test results, and is published by `dbt retry`, "
+        f"`dbt test` or `tablestore staged publish {table} {stage}`",
     )

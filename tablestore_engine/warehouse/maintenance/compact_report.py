@@ -13,7 +13,7 @@ from tablestore_engine.warehouse.write_report import WriteReport, expiry_notes
 
 @dataclass(frozen=True)
 class CompactReport:
-    """`before` are the files that were rewritten (rows: dead ones included), `after` what took their place.
+    """`before` are the files that were rewritten (rows: deleted ones included), `after` the new ones.
 
     `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `log`: where the
     messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`,

@@ -57,7 +57,7 @@ class TableSpec:
 class WriteSpec(CommitOptions):
     """One write of a query's rows into a table, with the fields of CommitOptions and these.
 
-    Words may be texts. Raises FixRequest TS1025 for unknown ones.
+    Enum values may be given as strings. Raises FixRequest TS1025 for unknown ones.
 
     table             used when the table does not exist; for an existing one, keys and partitions must agree
     delete_when       SQL condition over the query's columns: rows that mean delete (keyed tables)

@@ -59,7 +59,7 @@ def test_failures_are_waited_out_longer_each_time() -> None:
     rules = Rules(interval_s=4, retries=2)
     status, waits, said = play([FAILED, FAILED, GOOD, FAILED, FAILED, FAILED, GOOD], rules)
     assert (status, waits) == (1, [8, 16, 4, 8, 16])
-    assert said[-1] == "stopped: 3 rounds in a row have failed"
+    assert said[-1] == "stopped: 3 iterations in a row have failed"
     assert play([GOOD, FAILED], rules)[0] == 1
     assert pick_wait(Rules(interval_s=0), 3) == 8
     assert pick_wait(Rules(interval_s=10), 9) == 60

@@ -133,7 +133,7 @@ def test_what_tests_read_together_is_published_together(run: Run, engine: Engine
     first, second = stage(engine, "demo.orders", RELATION), stage(engine, "demo.more", RELATION, UNIQUE)
     green(engine, RELATION, first, second)
     refused = run("staged", "publish", "demo.orders", "run")
-    assert "goes out together with demo.more: waiting for unique" in refused.err
+    assert "is published together with demo.more: waiting for unique" in refused.err
     green(engine, UNIQUE, second)
     done = run("staged", "publish", "demo.orders", "run", "--json")
     assert [(one["table"], one["state"]) for one in done.json] == [

@@ -222,7 +222,7 @@ LEAF = {"16390": ("5", "public.a_1", "700", "700", "made")}
     ("now", "word"),
     [
         (table(leaves=LEAF), None),
-        (table(leaves=LEAF, oid=16999), "made again"),
+        (table(leaves=LEAF, oid=16999), "created again"),
         (table(leaves=LEAF, published=""), "publication"),
         (table(leaves=LEAF, published="16401"), "publication"),
         (table(leaves=LEAF, indexes=(primary("v"),), columns=(column("v", is_required=True),)), "key"),

@@ -110,7 +110,7 @@ def test_an_expiry_in_the_middle_of_a_rollback_gives_way(tmp_path: Path) -> None
 
     open_table(tmp_path, runtime=acting("rollback.kept", expire)).rollback(2)
     again = open_table(tmp_path)
-    assert reasons == ["a rollback to snapshot 2 has begun: if it was stopped, run it again"]
+    assert reasons == ["a rollback to snapshot 2 has started: if it was stopped, run it again"]
     assert again.snapshots.list_ids() == (2,)
     assert again.verify() == ()
     assert again.expire(newest(1)).reason == "the newest 1 stay"

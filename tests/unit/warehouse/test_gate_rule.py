@@ -109,12 +109,12 @@ def test_staged_tables_that_one_test_read_go_out_together() -> None:
     orders = said(ORDERS, "test.p.relation", Verdict.GREEN, DAILY.as_read)
     book = GateBook((daily, orders))
     assert pick_group(book, OLD) == ()
-    assert explain(daily, book, OLD) == "goes out together with d.orders: waiting for unique"
+    assert explain(daily, book, OLD) == "is published together with d.orders: waiting for unique"
     free = book.with_added(said(orders, "test.p.unique"))
     assert names(pick_group(free, OLD)) == ["d.daily", "d.orders"]
     red = book.with_added(said(orders, "test.p.unique", Verdict.RED))
     assert pick_group(red, OLD) == ()
-    assert explain(daily, red, OLD) == "goes out together with d.orders: red: unique"
+    assert explain(daily, red, OLD) == "is published together with d.orders: red: unique"
 
 
 def test_a_gate_of_one_binds_the_other_too() -> None:

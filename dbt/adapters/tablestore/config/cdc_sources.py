@@ -61,7 +61,7 @@ def _spec(name: str, table: str, cdc: object) -> IngestSpec:
             raise _wrong(
                 f"source {name}: meta.tablestore.cdc has an unknown key {key!r}",
                 f"the nearest known one is {near[0]!r}",
-                f"use one of {', '.join(CDC_KEYS)}; passwords and brokers stand in the profile",
+                f"use one of {', '.join(CDC_KEYS)}; passwords and brokers belong into the profile",
             )
     if "format" not in cdc:
         raise _wrong(

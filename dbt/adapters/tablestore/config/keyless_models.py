@@ -44,7 +44,7 @@ def refuse_changes(name: str) -> FixRequest:
     return FixRequest(
         "TS2072",
         f"model {name} reads changes(), and each of its runs would replace all rows",
-        why="materialized='tablestore' without a key or a strategy is a table that is replaced; changes() stands in a "
+        why="materialized='tablestore' without a key or a strategy is a table that is replaced; changes() is in a "
         "macro, and not in the model",
         fix="set unique_key, or incremental_strategy='append' to add the rows of each run",
     )

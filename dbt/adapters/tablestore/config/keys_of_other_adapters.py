@@ -16,7 +16,7 @@ from tablestore_engine.api import Unsupported
 logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
 _ORDER = "rows lie by partition_by, buckets and the primary key"
-_PLACE = "a table lies in the profile's warehouse, under its schema"
+_PLACE = "a table is in the profile's warehouse, under its schema"
 _SERVICE = "it belongs to a Databricks service"
 _IN_PROCESS = "a Python model runs in the process of dbt, with its Python and its Spark session"
 IGNORED: Mapping[str, str] = {

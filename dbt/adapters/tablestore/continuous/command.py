@@ -31,16 +31,16 @@ def register(parser: argparse.ArgumentParser) -> Run:
     """What tablestore_engine.cli.main asks of a command."""
     text = "models, as in dbt; may come again (default: all with materialized='streaming')"
     parser.add_argument("--select", "-s", metavar="MODEL", action="append", nargs="+", default=[], help=text)
-    text = "seconds between two rounds (default 10)"
+    text = "seconds between two iterations (default 10)"
     parser.add_argument("--interval", type=float, default=10.0, metavar="SECONDS", help=text)
-    text = "each round is a `dbt build`: what it followed is tested before it is published"
+    text = "each iteration is a `dbt build`: rows are tested before they are published"
     parser.add_argument("--test", action="store_true", help=text)
     text = (
-        "a red test: end with status 1 (default); hold its rows back and go on, the next round reads them again; "
+        "after a failed test: end with status 1 (default); hold its rows back, the next iteration reads them again; "
         f"or quarantine them in <model>{SUFFIX} and continue after them"
     )
     parser.add_argument("--on-red", choices=["stop", "hold", DEAD_LETTER], default="stop", help=text)
-    text = "failed rounds in a row that are waited out, each twice as long, before it ends with status 1 (default 5)"
+    text = "failed iterations in a row that are retried (exponential backoff) before it ends with status 1 (default 5)"
     parser.add_argument("--retries", type=int, default=5, metavar="N", help=text)
     for flag in ("--project-dir", "--profiles-dir", "--target", "--vars"):
         parser.add_argument(flag, metavar="VALUE", help="as in dbt")
@@ -53,7 +53,7 @@ def run_stream(arguments: argparse.Namespace) -> int:
         raise FixRequest(
             "TS1847",
             f"--on-red {arguments.on_red} needs --test",
-            why="without it no round has a test that could be red",
+            why="without it no iteration runs a test",
             fix="add --test, or leave --on-red out",
         )
     if arguments.interval < 0 or arguments.retries < 0:

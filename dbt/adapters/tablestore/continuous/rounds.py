@@ -87,11 +87,11 @@ def follow(play: Callable[[], Round], rules: Rules, stop: Stop, say: Callable[[s
             say(f"failed: {line}")
         is_good = not now.red and not now.failed
         if now.red and rules.on_red != "hold":
-            say("stopped: what the red test has read is not published; the next run reads it again")
+            say("stopped: the rows of the failed test are not published; the next run reads them again")
             return 1
         failures = failures + 1 if now.failed else 0
         if failures > rules.retries:
-            say(f"stopped: {failures} rounds in a row have failed")
+            say(f"stopped: {failures} iterations in a row have failed")
             return 1
         stop.wait(pick_wait(rules, failures))
     return 0 if is_good else 1

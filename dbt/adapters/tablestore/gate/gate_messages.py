@@ -27,7 +27,7 @@ def not_ours(item: Staged) -> RetryError:
     return RetryError(
         "TS1887",
         f"{item.table} cannot be planned again in this run",
-        why="somebody else committed rows, and batches of an earlier run are staged with those of this one",
+        why="another writer committed rows, and batches of an earlier run are staged with those of this one",
         fix=f"dbt build --select {item.owner.split('.')[-1]}{lost_note(item.batches)}",
     )
 
@@ -129,8 +129,8 @@ def red_again(tables: Collection[str], red: Collection[str]) -> RetryError:
     """TS1878."""
     return RetryError(
         "TS1878",
-        f"{', '.join(sorted(tables))} NOT published: planned again after somebody else's commit, "
-        f"{', '.join(red)} is red",
-        why="the tests were green on the rows before that commit, and are not on the rows with it",
+        f"{', '.join(sorted(tables))} NOT published: planned again after a commit of another writer, "
+        f"{', '.join(red)} failed",
+        why="the tests passed on the rows before that commit, and fail on the rows with it",
         fix="look at the staged rows (tablestore staged show), correct the data, and build again",
     )

@@ -31,6 +31,6 @@ def pick_again(state: GateState, lost: tuple[Staged, ...]) -> tuple[Staged, ...]
 def again_line(item: Staged, number: int) -> str:
     """Why a model is built once more in the same run."""
     return (
-        f"{item.table}: somebody else committed meanwhile; it is planned and tested again on the new rows "
+        f"{item.table}: another writer committed meanwhile; it is planned and tested again on the new rows "
         f"({number} of at most {ATTEMPTS_MAX})"
     )

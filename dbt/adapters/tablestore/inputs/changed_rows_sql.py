@@ -79,7 +79,7 @@ def check_order(model: str, sql: str, key: Sequence[str]) -> None:
     raise FixModelQuery(
         "TS1836",
         f"model {model} gives rows with {ROW_KIND} of more than one input: {', '.join(inputs)}",
-        why=f"{SNAPSHOT_ID} counts the snapshots of one table, so that of a key that is in both nobody can say which "
+        why=f"{SNAPSHOT_ID} counts the snapshots of one table, so for a key in both inputs it is unknown which "
         "change is the newest",
         fix="make a model of each input; or give no _row_kind, so that rows are added; "
         "or use incremental_strategy='changed_keys'",

@@ -57,6 +57,6 @@ def compiled_for_no_table(name: str, node: str) -> RetryError:
     return RetryError(
         "TS1879",
         f"model {name} cannot be planned again in this run",
-        why="its SQL was compiled for a table that did not exist, and somebody has made the table meanwhile",
+        why="its SQL was compiled for a table that did not exist, and another writer has created the table meanwhile",
         fix=f"dbt build --select {node.rsplit('.', maxsplit=1)[-1]}",
     )

@@ -1,7 +1,7 @@
 """A new table in the place of a view, or of a table laid out otherwise: complete first, then in its place.
 
 Steps      the engine's `beside`: two renames behind the last row, which any later look finishes; of a gated one
-           when its tests are green (decisions 0015, 0049)
+           when its tests pass (decisions 0015, 0049)
 INVARIANT  rows that are refused leave the old table or view as it was.
 INVARIANT  a topic never gets rows of two tables: another table under the name needs another topic.
 """
@@ -35,7 +35,7 @@ def must_replace(
     changed = ", ".join(f"{one.what} {one.present} -> {one.wanted}" for one in job.plan.changes)
     _check_topic(engine, name, dict(job.settings.table.options), changed)
     if not is_view:
-        when = " when its tests are green" if is_staged else ""
+        when = " when its tests pass" if is_staged else ""
         logger.warning(f"{name}: {changed}; the table is created again{when}, its history ends")
     return True
 
