@@ -13,7 +13,6 @@ from integration_tests.interop.oracle import Kinded, Oracle
 from integration_tests.interop.rows import Change, arrow_rows
 from integration_tests.interop.schemas import Schema, schema
 from tablestore_engine.api import TableSpec, WriteMode, WriteSpec
-from tablestore_engine.format.row_kind import RowKind
 
 OWN_KEYS, SHARED_KEYS = 30, 10
 TRANSACTION_MS = 30_000  # as long as a client may wait at least
@@ -84,7 +83,7 @@ class Command:
         rows = arrow_rows(kind.schema, [row for _, row in self.changes])
         if not kind.is_keyed or self.overwrites:
             return rows
-        kinds = pa.array([int(RowKind.from_short_string(one)) for one, _ in self.changes], pa.int8())
+        kinds = pa.array([("+I", "-U", "+U", "-D").index(one) for one, _ in self.changes], pa.int8())
         return rows.append_column("_ROW_KIND", kinds)
 
     def apply(self, oracle: Oracle) -> list[Change]:

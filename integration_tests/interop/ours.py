@@ -89,7 +89,11 @@ class Ours:
     def changelog(self, location: Path, since: int, until: int) -> list[Change]:
         """Changes of the snapshots (since, until], as publishing reads them."""
         found: list[Change] = []
-        for batch in ChangelogReader(self.store(location).context).read_between(since, until):
+        store = self.store(location)
+        reader, snapshots = ChangelogReader(store.context), store.snapshots
+        schema = store.context.schemas.get(snapshots.get(until).schema_id)
+        numbers = range(since + 1, until + 1)
+        for batch in (one for number in numbers for one in reader.read(snapshots.get(number), schema)):
             kinds = [RowKind(kind).short_string for kind in batch.rows.column("_ROW_KIND").to_pylist()]
             found += zip(kinds, plain_rows(batch.rows.drop_columns(["_ROW_KIND"])), strict=True)
         return found

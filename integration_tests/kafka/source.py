@@ -12,13 +12,13 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges
+from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tests.unit.log.change_batch import ChangeBatch
 
 COLUMNS = pa.schema([("id", pa.int64()), ("name", pa.string())])
 Row = tuple[int, str, int]
@@ -63,7 +63,7 @@ class Source:
         ids = [i for _, i in changes]
         # noise, so that compression does not make a large row small
         names = [f"name {i}" + random.Random(i).randbytes(self.pad // 2).hex() for i in ids]
-        kinds = [int(RowKind.from_short_string(kind)) for kind, _ in changes]
+        kinds = [("+I", "-U", "+U", "-D").index(kind) for kind, _ in changes]
         return pa.table(
             [pa.array(ids, pa.int64()), pa.array(names), pa.array(kinds, pa.int8())],
             ["id", "name", "_ROW_KIND"],

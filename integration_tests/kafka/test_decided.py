@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from integration_tests.kafka.source import Source, expected, new_table, published, with_timeout
+from integration_tests.kafka.topic_reads import read_log_markers
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, encode_marker
@@ -14,7 +15,6 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
 from tablestore_engine.runtime.outside_world import Runtime

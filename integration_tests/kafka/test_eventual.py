@@ -24,13 +24,14 @@ from integration_tests.kafka.eventual import (
     topic_rows,
 )
 from integration_tests.kafka.source import with_timeout
+from integration_tests.kafka.topic_reads import read_log_markers
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.kafka import kafka_sink
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
-from tablestore_engine.log.kafka.reader import read_log_markers, read_messages
+from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 

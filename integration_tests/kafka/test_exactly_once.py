@@ -18,12 +18,12 @@ from integration_tests.kafka.source import (
     new_table,
     published,
 )
+from integration_tests.kafka.topic_reads import read_log_markers
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 

@@ -11,10 +11,12 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import NewTopic
 
+from integration_tests.kafka.acl_lines import READER_RIGHTS, reader_acl_lines
 from integration_tests.kafka.eventual import open_engine, settings_of_table
 from integration_tests.kafka.followed import BOTH, Change, changes, ended, expire, folded, made, rows, stored
 from integration_tests.kafka.secure import LoggedTable, Realm
 from integration_tests.kafka.source import with_timeout
+from integration_tests.kafka.topic_reads import read_log_markers
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.api import Engine, Table, TableStream, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
@@ -23,9 +25,8 @@ from tablestore_engine.log.kafka import kafka_sink
 from tablestore_engine.log.kafka.kafka_client import make_admin
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
-from tablestore_engine.log.kafka.reader import read_log_markers
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.kafka_rights import READER_RIGHTS, Resource, reader_acl_lines
+from tablestore_engine.log.kafka_rights import Resource
 
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from integration_tests.kafka.acl_lines import acl_lines
 from integration_tests.kafka.secure import LoggedTable, Realm, User
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, PublishPending
-from tablestore_engine.log.kafka_rights import RIGHTS, Resource, Right, acl_lines
+from tablestore_engine.log.kafka_rights import RIGHTS, Resource, Right
 from tablestore_engine.runtime.outside_world import Runtime
 
 _ROOT = Path(__file__).resolve().parents[2]

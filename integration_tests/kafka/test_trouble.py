@@ -12,6 +12,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from integration_tests.kafka.source import Source, expected, new_table, published, settings_of, with_timeout
+from integration_tests.kafka.topic_reads import fold_messages, read_after, read_log_markers
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import (
@@ -24,7 +25,7 @@ from tablestore_engine.log.changes import SnapshotChanges
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.reader import fold_messages, read_after, read_log_markers, read_messages
+from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 
 

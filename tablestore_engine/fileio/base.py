@@ -34,7 +34,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
@@ -176,11 +175,6 @@ def find(fileio: FileIO, path: str) -> bytes | None:
         return fileio.read(path)
     except NotFound:
         return None
-
-
-def find_many(fileio: FileIO, paths: Sequence[str]) -> Sequence[bytes | None]:
-    """All bytes of each file, None for a missing one, read together."""
-    return fileio.run_together([partial(find, fileio, path) for path in paths])
 
 
 def folders_of(fileio: FileIO, path: str, work: str, way_out: str) -> FolderStore:

@@ -6,7 +6,7 @@ PAIMON     readers since 1.0 do not need _KEY_ columns, older ones fail without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -63,10 +63,6 @@ class DataFileMeta:
     external_path: str | None = None
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
-
-    def with_level(self, level: int) -> DataFileMeta:
-        """The same file on another level."""
-        return replace(self, level=level)
 
 
 def _with_id(field: pa.Field, parquet_id: int) -> pa.Field:

@@ -27,13 +27,6 @@ class ColumnPlan:
     source: str | None
     source_type: DataType | None
 
-    @property
-    def needs_cast(self) -> bool:
-        """Whether the values change on the way, apart from nullability."""
-        if self.source_type is None:
-            return False
-        return self.source_type.with_nullable(True) != self.field.type.with_nullable(True)
-
 
 def plan_columns(
     file_schema: TableSchema, table_schema: TableSchema, columns: Sequence[str] | None = None
@@ -50,11 +43,6 @@ def plan_columns(
             check_cast(old.type, field.type, column=field.name)
         plans.append(ColumnPlan(field, old.name if old else None, old.type if old else None))
     return tuple(plans)
-
-
-def source_columns(plans: Sequence[ColumnPlan]) -> tuple[str, ...]:
-    """Names to read from the file for these plans, in order."""
-    return tuple(plan.source for plan in plans if plan.source is not None)
 
 
 def evolve(

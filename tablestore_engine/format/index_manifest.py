@@ -15,7 +15,6 @@ from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 
 INDEX_MANIFEST_VERSION = 1
 DELETION_VECTORS = "DELETION_VECTORS"
-HASH_INDEX = "HASH"
 _KIND_ADD = 0
 
 

@@ -108,10 +108,6 @@ class TableLayout:
         """Directory of changelogs that outlive their snapshot."""
         return f"{self.root}/changelog"
 
-    def changelog_path(self, snapshot_id: int) -> str:
-        """``changelog/changelog-<N>``."""
-        return f"{self.changelog_dir}/changelog-{snapshot_id}"
-
     @property
     def tag_dir(self) -> str:
         """Directory of tags."""

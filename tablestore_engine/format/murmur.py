@@ -1,4 +1,4 @@
-"""Paimon's murmur3 over the words of a BinaryRow, seed 42: one row at a time, and over arrays (format.md#buckets).
+"""Paimon's murmur3 over the words of a BinaryRow, seed 42: over arrays of rows (format.md#buckets).
 
 INVARIANT  the input is a multiple of 8 bytes, so there is never a tail; the byte length is mixed in last.
 """
@@ -17,18 +17,6 @@ _C1, _C2 = 0xCC9E2D51, 0x1B873593
 _STEP, _ADD = 5, 0xE6546B64
 _MASK = 0xFFFFFFFF
 _FINAL = ((16, 0x85EBCA6B), (13, 0xC2B2AE35))
-
-
-def hash_row_bytes(row: bytes) -> int:
-    """The signed 32-bit hash of a row's bytes, without arity prefix."""
-    state = SEED
-    for i in range(0, len(row), 4):
-        state = _mix_number(state, int.from_bytes(row[i : i + 4], "little"))
-    state ^= len(row)
-    for shift, factor in _FINAL:
-        state = ((state ^ (state >> shift)) * factor) & _MASK
-    state ^= state >> 16
-    return state - (1 << 32) if state & 0x80000000 else state
 
 
 def hash_words(words: Sequence[U64Array | int], rows: int) -> npt.NDArray[np.int32]:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from tablestore_engine.errors import FixData
-
 ROW_KIND_COLUMN = "_ROW_KIND"
 
 
@@ -34,19 +32,6 @@ class RowKind(IntEnum):
     def is_retract(self) -> bool:
         """Whether the row takes a value away (-U, -D)."""
         return not self.is_add
-
-    @classmethod
-    def from_short_string(cls, text: str) -> RowKind:
-        """The kind of ``+I -U +U -D`` (case does not matter). Raises FixData TS1106 for other text."""
-        try:
-            return cls(_SHORT.index(text.upper()))
-        except ValueError as unknown:
-            raise FixData(
-                "TS1106",
-                f"row kind {text!r} is unknown",
-                why=f"expected one of {', '.join(_SHORT)}",
-                fix="correct the row kind of that row",
-            ) from unknown
 
 
 _SHORT = ("+I", "-U", "+U", "-D")

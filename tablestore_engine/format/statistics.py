@@ -32,18 +32,6 @@ def empty_stats() -> SimpleStats:
     return EMPTY_STATS
 
 
-def collect_stats(
-    rows: pa.Table, types: Sequence[DataType], mode: StatsMode | Sequence[StatsMode]
-) -> SimpleStats:
-    """Statistics of all columns of `rows`, whose types are `types`. O(rows x columns) in Arrow kernels.
-
-    `mode` holds for all columns, or is one mode per column.
-    """
-    collector = StatsCollector(types, mode)
-    collector.add(rows)
-    return collector.finish()
-
-
 class StatsCollector:
     """Statistics of the rows that are added, whatever the pieces."""
 

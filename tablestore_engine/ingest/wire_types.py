@@ -23,7 +23,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.format.data_type import (
-    BIGINT,
     BINARY_ROOTS,
     BYTES,
     INTEGER_ROOTS,
@@ -114,7 +113,6 @@ MICROS_OF_DAY = WireType(STRING, Reading.CLOCK, unit="us")
 NANOS_OF_DAY = WireType(STRING, Reading.CLOCK, unit="ns")
 INSTANT = WireType(LTZ, Reading.INSTANT)
 SCALED = WireType(STRING, Reading.SCALED)
-LONG = WireType(BIGINT)
 
 
 def moments(unit: str) -> WireType:

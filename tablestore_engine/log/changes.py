@@ -28,14 +28,6 @@ class ChangelogRows(Protocol):
 
 
 @dataclass(frozen=True)
-class ChangeBatch:
-    """The plain implementation of ChangelogRows."""
-
-    bucket: int
-    rows: pa.Table
-
-
-@dataclass(frozen=True)
 class SnapshotChanges:
     """One snapshot's changelog; `batches` is iterated once, so that it may read files as it goes.
 

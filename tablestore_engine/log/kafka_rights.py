@@ -46,43 +46,8 @@ RIGHTS = (
     Right(_M, "Delete", "drop a table"),
     Right(_T, "Write", "publish in transactions"),
 )
-READER_RIGHTS = (
-    Right(_D, "Read", "follow the log"),
-    Right(_M, "Read", "find out what is published"),
-)
 
 
 def operations(resource: Resource) -> tuple[str, ...]:
     """What is needed of one resource."""
     return tuple(right.operation for right in RIGHTS if right.resource is resource)
-
-
-def reader_acl_lines(principal: str, topic: str, marker_topic: str) -> tuple[str, ...]:
-    """As acl_lines, of who follows a table's log and writes nothing."""
-    named = {Resource.DATA: topic, Resource.MARKER: marker_topic}
-    return tuple(
-        f"--add --allow-principal {principal} --operation {right.operation} --topic {named[right.resource]}"
-        for right in READER_RIGHTS
-    )
-
-
-def acl_lines(principal: str, topic: str, marker_topic: str) -> tuple[str, ...]:
-    """Arguments of kafka-acls.sh, one line for each resource."""
-    named = (
-        (Resource.DATA, f"--topic {topic}"),
-        (Resource.MARKER, f"--topic {marker_topic}"),
-        (
-            Resource.TRANSACTIONS,
-            f"--transactional-id {TRANSACTIONAL_PREFIX} --resource-pattern-type prefixed",
-        ),
-    )
-    return tuple(
-        " ".join(
-            (
-                f"--add --allow-principal {principal}",
-                *(f"--operation {word}" for word in operations(resource)),
-                place,
-            )
-        )
-        for resource, place in named
-    )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.sql.cursor import Cursor
-from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.statement import (
     ColumnDefinition,
     CreateFunction,
@@ -154,8 +153,3 @@ def parse_describe_function(cursor: Cursor) -> Statement:
         return DescribeFunction(cursor.table_name(), extended)
     cursor.at = start
     return SessionSql(cursor.rest())
-
-
-def quoted(name: TableName) -> str:
-    """The name as Spark reads it."""
-    return f"{quote_name(name.database or '')}.{quote_name(name.table)}"

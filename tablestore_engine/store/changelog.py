@@ -141,12 +141,6 @@ class ChangelogReader:
                 bucket = _bucket(schema, file.bucket)
                 yield ChangelogBatch(snapshot.id, file.partition, bucket, with_kind(rows, RowKind.INSERT))
 
-    def read_between(self, after: int, until: int) -> Iterator[ChangelogBatch]:
-        """Changes of the snapshots in (after, until], with the columns of the last one. Raises NotFound TS1302."""
-        schema = self.context.schemas.get(self.context.snapshots.get(until).schema_id)
-        for number in range(after + 1, until + 1):
-            yield from self.read(self.context.snapshots.get(number), schema)
-
     # --------------------------------------------------------------------------------------------------------
 
     def _entries(self, snapshot: Snapshot, schema: TableSchema) -> Iterator[ManifestEntry]:

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from tablestore_engine.format.binary_row import encode_bare_row
 from tablestore_engine.format.bucket import bucket_of, hash_rows
 from tablestore_engine.format.data_type import DataType
-from tablestore_engine.format.murmur import hash_row_bytes, hash_words
+from tablestore_engine.format.murmur import hash_words
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tests.laws.strategies_format import typed_rows
+from tests.unit.format.row_hash import hash_row_bytes
 
 Case = tuple[list[DataType], list[tuple[object, ...]]]
 

@@ -13,7 +13,6 @@ from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.format.data_file import DataFileMeta, SimpleStats
 from tablestore_engine.format.index_manifest import (
     DELETION_VECTORS,
-    HASH_INDEX,
     DvRange,
     IndexEntry,
     decode_index_manifest,
@@ -58,7 +57,7 @@ METAS = st.lists(
 )  # fmt: skip
 RANGES = st.lists(st.builds(DvRange, NAMES, INTS, INTS, st.none() | LONGS), max_size=3).map(tuple)
 VECTORS = st.builds(IndexEntry, BYTES, INTS, st.just(DELETION_VECTORS), NAMES, LONGS, LONGS, RANGES)
-HASHES = st.builds(IndexEntry, BYTES, INTS, st.just(HASH_INDEX), NAMES, LONGS, LONGS)
+HASHES = st.builds(IndexEntry, BYTES, INTS, st.just("HASH"), NAMES, LONGS, LONGS)
 CODECS = st.sampled_from(["zstd", "deflate", "none"])
 
 
@@ -113,7 +112,9 @@ def histories(draw: st.DrawFn) -> list[list[ManifestEntry]]:
             gone = live.pop(index % len(live))
             part.append(dataclasses.replace(gone, kind=FileKind.DELETE))
             if gone.file.level < 3 and draw(st.booleans()):
-                moved = dataclasses.replace(gone, file=gone.file.with_level(gone.file.level + 1))
+                moved = dataclasses.replace(
+                    gone, file=dataclasses.replace(gone.file, level=gone.file.level + 1)
+                )
                 live.append(moved)
                 part.append(moved)
         if part:

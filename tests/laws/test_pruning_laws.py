@@ -19,7 +19,6 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.statistics import collect_stats
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
@@ -42,6 +41,7 @@ from tablestore_engine.store.read.predicate import (
     negate,
 )
 from tests.laws.strategies_format import atomic_types, known_values_of, values_of
+from tests.unit.format.file_statistics import collect_stats
 from tests.unit.format.stats_samples import mode
 
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")

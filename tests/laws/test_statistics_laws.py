@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.scalar import arrow_values, python_values
-from tablestore_engine.format.statistics import collect_stats
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tests.laws.strategies_format import typed_rows
+from tests.unit.format.file_statistics import collect_stats
 from tests.unit.format.stats_samples import decode_bounds, mode
 
 MODES = st.sampled_from(["full", "truncate(1)", "truncate(3)", "truncate(16)"])

@@ -21,7 +21,7 @@ from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.testing.memory_store import MemoryFileIO
-from tests.unit.store.bucket_world import Row, World, make_schema
+from tests.unit.store.bucket_world import Row, World, make_schema, write_run
 
 _SHAPES = {
     "number": ({"id": "BIGINT", "v": "STRING", "at": "INT"}, ("id",)),
@@ -104,7 +104,7 @@ def _leave(world: World, rows: Sequence[tuple[int, int, Row]]) -> None:
         np.array([number for number, _, _ in rows], np.int64),
         np.array([kind for _, kind, _ in rows], np.int8),
     )
-    added = world.files.write_run(world.state, run, level=0)
+    added = write_run(world.files, world.state, run, level=0)
     world.take(BucketChange(world.state.partition_bytes, world.state.bucket, added=added))
 
 

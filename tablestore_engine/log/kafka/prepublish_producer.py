@@ -14,7 +14,7 @@ DANGER     a request that was given up may reach the broker late: what it brings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -33,7 +33,6 @@ _SLICE_ROWS = 32_768
 _POLL_EVERY = 2048
 _WAIT_SECONDS = 0.05
 _TOKEN_CHARS = 16
-_Report = Callable[[KafkaError | None, Message], None]
 
 
 @dataclass(frozen=True)

@@ -1,20 +1,16 @@
-"""Reading a table's topic: for tests, the demo, `tablestore changelog` and the hybrid read.
+"""Reading a table's topic: for the demo, `tablestore changelog` and tests.
 
 Steps      1 the end is the last decided offset (LSO) at the start of the call 2 read up to it, then stop
-INVARIANT  read_after drops rows with header s ≤ S, so any start offset that is early enough is right.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
@@ -43,44 +39,6 @@ def read_messages(
             raise translate(error, settings, doing="reading the topic") from error
 
 
-def read_log_markers(log: KafkaLog) -> tuple[CommitMarker, ...]:
-    """Every marker that compaction left, oldest first; one shard after the other."""
-    with closing(make_consumer(log.settings.client)) as consumer:
-        try:
-            found = [read_markers(shard, consumer, everything=True) for shard in log.all_shards()]
-            return tuple(itertools.chain.from_iterable(found))
-        except KafkaException as error:
-            raise translate(error, log.settings, doing="reading the markers") from error
-
-
-def read_after(log: KafkaLog, snapshot_id: int) -> Iterator[LogMessage]:
-    """Messages of snapshots newer than `snapshot_id`; messages of foreign producers are not ours to judge and stay."""
-    start = plan_hybrid_start(read_log_markers(log), snapshot_id)
-    for message in read_messages(log, start):
-        if message.snapshot_id is None or message.snapshot_id > snapshot_id:
-            yield message
-
-
-def plan_hybrid_start(markers: Sequence[CommitMarker], snapshot_id: int) -> Mapping[int, int]:
-    """Offsets behind each shard's newest complete marker up to `snapshot_id`; what has none begins at the beginning."""
-    start: dict[int, int] = {}
-    for shard in {marker.shard for marker in markers}:
-        mine = [marker for marker in markers if marker.shard == shard]
-        known = [marker for marker in mine if marker.last and marker.snapshot_id <= snapshot_id]
-        if known and known[-1].topic_id == mine[-1].topic_id:
-            start |= {partition: end for partition, (_, end) in known[-1].offsets.items()}
-    return start
-
-
-def fold_messages(messages: Iterable[LogMessage]) -> tuple[LogMessage, ...]:
-    """The table that a keyed topic describes: per key its last message, without deleted keys, in key order."""
-    last: dict[bytes | None, LogMessage] = {}
-    for message in messages:
-        last[message.key] = message
-    alive = (message for _, message in sorted(last.items(), key=lambda item: item[0] or b""))
-    return tuple(message for message in alive if message.value is not None and not _is_delete(message))
-
-
 def find_tails(log: KafkaLog, consumer: Consumer) -> Mapping[int, tuple[int, LogMessage | None]]:
     """{own partition: (next offset, newest message with our headers or None)}. Raises KafkaException."""
     tails: dict[int, tuple[int, LogMessage | None]] = {}
@@ -97,10 +55,6 @@ def find_tails(log: KafkaLog, consumer: Consumer) -> Mapping[int, tuple[int, Log
             look *= 8
         tails[partition] = (high, newest)
     return tails
-
-
-def _is_delete(message: LogMessage) -> bool:
-    return message.kind in (RowKind.DELETE, RowKind.UPDATE_BEFORE)
 
 
 def to_message(message: Message) -> LogMessage:

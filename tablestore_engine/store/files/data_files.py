@@ -86,14 +86,6 @@ class DataFiles:
         """The changelog rows of one commit, kinds as given."""
         return self._open_keyed(state, prefix="changelog", level=level, source=SOURCE_APPEND)
 
-    def write_run(
-        self, state: BucketState, run: RunRows, *, level: int, source: int = SOURCE_APPEND
-    ) -> tuple[DataFileMeta, ...]:
-        """A run whose rows are all there."""
-        with self.open_run(state, level=level, source=source) as output:
-            output.add(run)
-        return output.metas
-
     def copy_as_changelog(
         self, state: BucketState, files: Sequence[DataFileMeta]
     ) -> tuple[DataFileMeta, ...]:

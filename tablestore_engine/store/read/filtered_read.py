@@ -5,57 +5,21 @@ Steps      files (BoundCondition.prune) → columns that are asked for and those
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.read.predicate import (
-    And,
-    Comparable,
-    Compare,
-    Missing,
-    OneOf,
-    Operator,
-    Predicate,
-    comparable,
-    is_comparable,
-)
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import result_schema
-from tablestore_engine.store.read.text_condition import PredicateCondition
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
-Condition = tuple[str, str, object]
 _ROWS_MIN = 16_384  # a limit reads no fewer at once: hidden rows may come first
-_OPERATORS: dict[str, Operator] = {
-    "=": "=", "==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
-}  # fmt: skip
-
-
-def parse_conditions(where: Iterable[Condition], schema: TableSchema) -> Predicate:
-    """All of them hold; `in` takes a collection, `=` and `!=` with None ask for NULL. Raises FixRequest TS1395."""
-    return And(tuple(_condition(schema, *one) for one in where))
-
-
-@dataclass(frozen=True)
-class TripleCondition:
-    """(column, operator, value), all of which hold. Implements RowCondition."""
-
-    where: tuple[Condition, ...]
-
-    def bind(self, schema: TableSchema) -> PredicateCondition:
-        """Raises FixRequest TS1395."""
-        return PredicateCondition(parse_conditions(self.where, schema), schema)
 
 
 def read_matching(
@@ -111,38 +75,3 @@ def _needed(schema: TableSchema, wanted: BoundCondition, columns: Sequence[str] 
 
 def _picked(rows: pa.Table, wanted: BoundCondition, target: pa.Schema) -> pa.Table:
     return rows.filter(pa.array(wanted.mask(rows))).select(target.names)
-
-
-def _condition(schema: TableSchema, name: str, operator: str, value: object) -> Predicate:
-    column = next((field for field in schema.fields if field.name.lower() == name.lower()), None)
-    if column is None:
-        raise _refused(name, f"the columns are {', '.join(schema.field_names)}")
-    if value is None and operator in ("=", "==", "!="):
-        return Missing(column.name, negated=operator == "!=")
-    if operator == "in" and isinstance(value, Iterable) and not isinstance(value, str | bytes):
-        return OneOf(column.name, frozenset(_value(column, one) for one in value if one is not None))
-    if operator not in _OPERATORS:
-        raise _refused(
-            name, f"operator {operator!r} is none of {', '.join(_OPERATORS)}, in with a collection"
-        )
-    return Compare(column.name, _OPERATORS[operator], _value(column, value))
-
-
-def _value(column: DataField, value: object) -> Comparable:
-    if not is_comparable(column.type):
-        raise _refused(column.name, f"values of {type_to_text(column.type)} are not compared here")
-    known = comparable(value, column.type)
-    if known is None:
-        raise _refused(
-            column.name, f"{value!r:.80} ({type(value).__name__}) is no value of {type_to_text(column.type)}"
-        )
-    return known
-
-
-def _refused(column: str, why: str) -> FixRequest:
-    return FixRequest(
-        "TS1395",
-        f"rows cannot be chosen by column {column!r}",
-        why=why,
-        fix="name a column, one of the operators, and a value of the column's type",
-    )

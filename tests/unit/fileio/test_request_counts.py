@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.fileio.base import FileIO, find_many
+from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.testing.request_counts import CountingFileIO
 from tests.unit.fileio.port_promises import PortPromises
@@ -48,7 +48,7 @@ def test_calls_that_run_together_are_as_deep_as_the_longest(fileio: CountingFile
 def test_no_more_calls_run_at_once_than_the_store_allows(root: str) -> None:
     """Five reads, two at a time: three steps."""
     fileio = CountingFileIO(LocalFileIO(root), width=2)
-    assert find_many(fileio, [f"{root}/none"] * 5) == [None] * 5
+    assert fileio.run_together([partial(find, fileio, f"{root}/none")] * 5) == [None] * 5
     assert (fileio.total, fileio.depth) == (5, 3)
 
 

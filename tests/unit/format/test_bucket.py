@@ -14,10 +14,10 @@ from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.binary_row import encode_bare_row
 from tablestore_engine.format.bucket import assign_buckets, bucket_of, hash_rows
 from tablestore_engine.format.data_type import DataType
-from tablestore_engine.format.murmur import hash_row_bytes
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import parse_type
 from tests.unit.format.bucket_vectors import BUCKET_VECTORS, BucketVector
+from tests.unit.format.row_hash import hash_row_bytes
 
 
 @pytest.mark.parametrize("vector", BUCKET_VECTORS, ids=lambda v: f"{'_'.join(v.types)}-{v.hash}")

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pyarrow as pa
-import pytest
 
 from tablestore_engine.format.data_file import EMPTY_STATS, append_schema, key_value_schema
 from tablestore_engine.format.data_type import BIGINT, INT, STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
-from tests.unit.format.manifest_samples import make_file
 
 SCHEMA = TableSchema(
     id=0,
@@ -51,16 +49,6 @@ def test_an_append_file_has_the_columns_alone() -> None:
     assert _ids(schema) == [("dt", 0), ("v", 3), ("id", 1), ("code", 7)]
     element = schema.field("v").type.value_field
     assert int(element.metadata[b"PARQUET:field_id"]) == 536870911 + 1024 * 3 + 1
-
-
-def test_another_level_is_another_value() -> None:
-    """with_level changes the level alone and leaves the original."""
-    file = make_file(level=3)
-    moved = file.with_level(5)
-    assert (file.level, moved.level) == (3, 5)
-    assert dataclasses.replace(moved, level=3) == file
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        file.level = 5  # type: ignore[misc]
 
 
 def test_empty_statistics_are_twelve_zero_bytes() -> None:

@@ -10,7 +10,6 @@ import fastavro
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.index_manifest import (
     DELETION_VECTORS,
-    HASH_INDEX,
     DvRange,
     IndexEntry,
     decode_index_manifest,
@@ -21,7 +20,7 @@ from tests.unit.format.manifest_samples import KEY_1, raw_avro, writer_schema
 
 RANGES = (DvRange("data-a", 1, 26, 3), DvRange("data-b", 35, 20))
 VECTORS = IndexEntry(EMPTY_ROW, 0, DELETION_VECTORS, "index-1", 63, 2, RANGES)
-HASHES = IndexEntry(EMPTY_ROW, 0, HASH_INDEX, "index-2", 40, 10)
+HASHES = IndexEntry(EMPTY_ROW, 0, "HASH", "index-2", 40, 10)
 
 
 def test_the_schema_on_disk_is_the_formats() -> None:

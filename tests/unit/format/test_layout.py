@@ -28,7 +28,6 @@ def test_paths_of_main() -> None:
     assert LAYOUT.statistics_path("s") == "/w/db.db/t/statistics/s"
     assert LAYOUT.tag_path("v1") == "/w/db.db/t/tag/tag-v1"
     assert LAYOUT.consumer_path("7") == "/w/db.db/t/consumer/consumer-7"
-    assert LAYOUT.changelog_path(4) == "/w/db.db/t/changelog/changelog-4"
     assert (
         LAYOUT.data_file("dt=1/h=2/", 3, "data-u-0.parquet")
         == "/w/db.db/t/dt=1/h=2/bucket-3/data-u-0.parquet"
@@ -41,7 +40,7 @@ def test_a_branch_has_own_metadata_and_shared_files() -> None:
     """Schema, snapshot, tag, consumer and changelog move into the branch; data, manifest and index stay."""
     branch = LAYOUT.on_branch("b")
     for moved in (branch.schema_path(0), branch.snapshot_path(1), branch.tag_path("x"), branch.consumer_path("c"),
-                  branch.changelog_path(1), branch.latest_hint):  # fmt: skip
+                  branch.changelog_dir, branch.latest_hint):  # fmt: skip
         assert moved.startswith("/w/db.db/t/branch/branch-b/")
     assert branch.manifest_path("m") == LAYOUT.manifest_path("m")
     assert branch.index_path("i") == LAYOUT.index_path("i")

@@ -15,10 +15,10 @@ from tablestore_engine.format.binary_row import encode_row
 from tablestore_engine.format.data_file import EMPTY_STATS
 from tablestore_engine.format.data_type import BIGINT, BYTES, INT, STRING, DataField, DataType
 from tablestore_engine.format.statistics import (
-    collect_stats,
     empty_stats,
 )
 from tablestore_engine.format.type_arrow import type_to_arrow
+from tests.unit.format.file_statistics import collect_stats
 from tests.unit.format.stats_samples import decode_bounds, mode
 
 NAN, DOUBLE = math.nan, DataType("DOUBLE")

@@ -17,7 +17,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.log.changes import ChangeBatch, SnapshotChanges, TableState
+from tablestore_engine.log.changes import SnapshotChanges, TableState
 from tablestore_engine.log.kafka import kafka_log, transactional_publish
 from tablestore_engine.log.kafka import publisher as publisher_module
 from tablestore_engine.log.kafka.client_config import ClientConfig
@@ -34,6 +34,7 @@ from tablestore_engine.log.kafka.unconfirmed_records import PrepublishedMessage
 from tablestore_engine.log.message_envelope import ChangelogMode, EncodedRows
 from tablestore_engine.log.sink import PrepublishedCommit
 from tablestore_engine.runtime.outside_world import Runtime
+from tests.unit.log.change_batch import ChangeBatch
 
 SCHEMA = new_schema(
     pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("v", pa.string())]), primary_keys=["id"]

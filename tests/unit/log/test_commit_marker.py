@@ -10,8 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.commit_marker import (
     CommitMarker,
@@ -20,7 +18,6 @@ from tablestore_engine.log.kafka.commit_marker import (
     plan_progress,
 )
 from tablestore_engine.log.kafka.partition_reader import read_span
-from tablestore_engine.log.kafka.reader import fold_messages, plan_hybrid_start
 from tablestore_engine.runtime.outside_world import Runtime
 
 _IDS = st.integers(0, 2**31 - 1)
@@ -77,33 +74,6 @@ def test_progress_inside_a_snapshot() -> None:
     """After a chunk that is not the last, P is the snapshot before, and the counts say what to leave out."""
     progress = plan_progress(CommitMarker("u", 7, "me:1", "topic", chunk=2, last=False, counts={0: 5, 1: 1}))
     assert (progress.published, progress.partial, progress.chunks) == (6, {0: 5, 1: 1}, 3)
-
-
-def _marker(snapshot_id: int, end: int, *, last: bool = True, topic: str = "t") -> CommitMarker:
-    return CommitMarker("u", snapshot_id, "", topic, last=last, offsets={0: (0, end)})
-
-
-def test_hybrid_start_is_behind_the_newest_complete_marker() -> None:
-    """Missing markers and chunks only make the start earlier; another topic's offsets are not used."""
-    markers = (_marker(0, 0), _marker(2, 20), _marker(5, 40, last=False), _marker(5, 50))
-    starts = {s: plan_hybrid_start(markers, s) for s in range(7)}
-    assert starts == {0: {0: 0}, 1: {0: 0}, 2: {0: 20}, 3: {0: 20}, 4: {0: 20}, 5: {0: 50}, 6: {0: 50}}
-    assert plan_hybrid_start((_marker(2, 20), _marker(5, 50, topic="new")), 3) == {}
-    assert plan_hybrid_start((), 3) == {}
-
-
-def test_fold_keeps_the_last_value_of_each_key() -> None:
-    """Later messages win, tombstones and deletes remove, a key may come back."""
-    messages = [
-        LogMessage(0, 0, b"a", b"1", kind=RowKind.INSERT),
-        LogMessage(0, 1, b"b", b"1", kind=RowKind.INSERT),
-        LogMessage(0, 2, b"a", None),
-        LogMessage(0, 3, b"b", b"2", kind=RowKind.UPDATE_AFTER),
-        LogMessage(0, 4, b"c", b"1", kind=RowKind.INSERT),
-        LogMessage(0, 5, b"c", b"1", kind=RowKind.DELETE),
-        LogMessage(0, 6, b"a", b"3", kind=RowKind.INSERT),
-    ]
-    assert [(m.key, m.value) for m in fold_messages(messages)] == [(b"a", b"3"), (b"b", b"2")]
 
 
 class _NewTopic:

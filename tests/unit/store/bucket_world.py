@@ -44,6 +44,13 @@ def make_schema(
     return new_schema(fields, primary_keys=tuple(keys), options=chosen)
 
 
+def write_run(files: DataFiles, state: BucketState, run: RunRows, *, level: int) -> tuple[DataFileMeta, ...]:
+    """A run whose rows are all there."""
+    with files.open_run(state, level=level) as output:
+        output.add(run)
+    return output.metas
+
+
 @dataclass
 class World:
     """The bucket as it stands; every operation replaces `state`."""
@@ -170,6 +177,6 @@ class World:
             np.array([number for number, _, _ in rows], dtype=np.int64),
             np.array([kind for _, kind, _ in rows], dtype=np.int8),
         )
-        (meta,) = self.files.write_run(self.state, run, level=0)
+        (meta,) = write_run(self.files, self.state, run, level=0)
         self.take(BucketChange(self.state.partition_bytes, self.state.bucket, added=(meta,)))
         return meta

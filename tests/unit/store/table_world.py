@@ -151,4 +151,4 @@ def changes_of(store: TableStore, snapshot_id: int) -> Counter[tuple[int, Frozen
 
 def changes(*pairs: tuple[str, Row]) -> Counter[tuple[int, Frozen]]:
     """The same from ('+I', row) pairs."""
-    return Counter((int(RowKind.from_short_string(kind)), freeze(one)) for kind, one in pairs)
+    return Counter((("+I", "-U", "+U", "-D").index(kind), freeze(one)) for kind, one in pairs)

@@ -21,6 +21,7 @@ from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.table_store import TableStore, committer_of
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
+from tests.unit.store.bucket_world import write_run
 from tests.unit.store.table_world import as_table, changes, changes_of, delete, make_table, put, row, rows_of
 
 
@@ -51,9 +52,8 @@ def _foreign(
     context = store.context
     rows = sorted(rows, key=lambda one: one["id"])  # type: ignore[arg-type,return-value] # numbers
     run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
-    files = DataFiles(context.fileio, context.layout, TableTraits(schema), context.runtime).write_run(
-        state, run, level=level
-    )
+    output = DataFiles(context.fileio, context.layout, TableTraits(schema), context.runtime)
+    files = write_run(output, state, run, level=level)
     change = BucketChange(state.partition_bytes, state.bucket, added=files)
     if kind is CommitKind.OVERWRITE:
         removed = tuple(file.meta for file in state.files)
@@ -122,18 +122,6 @@ def test_compacting_takes_level_zero_in_as_well(tmp_path: Path) -> None:
     assert rows_of(store) == [row(1), row(2)]
     assert {file.meta.level for file in store.plan_scan().files} == {19}
     assert store.verify() == ()
-
-
-def test_a_range_of_snapshots_in_one_go(tmp_path: Path) -> None:
-    """(after, until], with the columns of the last snapshot. A snapshot that is gone is NotFound."""
-    store = make_table(tmp_path)
-    for name in "abc":
-        put(store, row(1, name))
-    batches = list(ChangelogReader(store.context).read_between(1, 3))
-    assert [batch.snapshot_id for batch in batches] == [2, 3]
-    assert [one["name"] for batch in batches for one in batch.rows.to_pylist()] == ["a", "b", "b", "c"]
-    with pytest.raises(NotFound, match="TS1302"):
-        list(ChangelogReader(store.context).read_between(3, 9))
 
 
 def test_partition_values_and_bucket_come_with_the_batch(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_an_upgraded_file_is_not_dropped(tmp_path: Path) -> None:
     assert newest is not None
     (entry,) = store.context.scanner.live_entries(newest)
     went = replace(entry, kind=FileKind.DELETE)
-    came = replace(entry, file=entry.file.with_level(3))
+    came = replace(entry, file=replace(entry.file, level=3))
     gone = _with_delta(store, went)
     assert dropped_data(store.context, [gone], floor=0) == live_data(store.context, newest)
     for delta in ((went, came), (came, went)):

@@ -255,7 +255,7 @@ def test_upsert_over_several_files_of_a_run(tmp_path: Path) -> None:
 def test_level_zero_must_be_taken_in_first(world: World) -> None:
     """An upsert over level 0 files is a bug of the caller: their keys could not be seen."""
     change = world.upsert([_row(1, "a")])
-    world.take(type(change)(EMPTY_ROW, 0, added=(change.added[0].with_level(0),), removed=change.added))
+    world.take(type(change)(EMPTY_ROW, 0, added=(replace(change.added[0], level=0),), removed=change.added))
     with pytest.raises(EngineBug, match="TS1653"):
         world.upsert([_row(2, "b")])
 
