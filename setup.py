@@ -67,7 +67,6 @@ setup(
     ],
     python_requires=">=3.11,<3.14",
     packages=find_namespace_packages(
-        exclude=["tablestore_engine.testing*"],
         include=[
             "dbt.adapters.tablestore*",
             "dbt.include.tablestore*",

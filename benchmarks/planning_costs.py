@@ -27,7 +27,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.simulated_store import StoreTraits
+from tests.doubles.simulated_store import StoreTraits
 
 NAME = "demo.t"
 HEADING = "Planning a scan, by number of files"

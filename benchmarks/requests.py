@@ -20,8 +20,8 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.fileio.disk_cache import DiskCache
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.testing.memory_store import MemoryFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.memory_store import MemoryFileIO
+from tests.doubles.request_counts import CountingFileIO
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "object-stores.md"
 HEADER = "| operation | GET | HEAD | LIST | PUT | other | all | in sequence |"

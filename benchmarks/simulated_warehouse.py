@@ -19,10 +19,10 @@ import pyarrow as pa
 from tablestore_engine.api import Engine
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.fileio.store_address import parse_address
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.simulated_client import SimulatedFileIO
-from tablestore_engine.testing.simulated_store import SimulatedRequest, SimulatedStore, StoreTraits
-from tablestore_engine.testing.store_faults import BEFORE, FaultPlan, no_faults
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.simulated_client import SimulatedFileIO
+from tests.doubles.simulated_store import SimulatedRequest, SimulatedStore, StoreTraits
+from tests.doubles.store_faults import BEFORE, FaultPlan, no_faults
 
 ADDRESS = parse_address("s3://simulated/warehouse")
 PRICES_USD = {"PUT": 5e-6, "COPY": 5e-6, "LIST": 5e-6, "UPLOAD": 5e-6, "GET": 4e-7, "HEAD": 4e-7}

@@ -21,7 +21,7 @@ import pyarrow as pa
 
 from benchmarks.simulated_warehouse import Cost, SimulatedWarehouse, keyed_rows
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
-from tablestore_engine.testing.store_faults import FaultPlan, StoreFault, no_faults, seeded_faults
+from tests.doubles.store_faults import FaultPlan, StoreFault, no_faults, seeded_faults
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "object-store-costs.md"
 NAME = "demo.t"

@@ -13,8 +13,8 @@ from integration_tests.s3.fault_proxy import Asked, Fault, FaultProxy, Kind, mos
 from integration_tests.s3.warehouses import address
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.fileio.object_cache import CachedFileIO
-from tablestore_engine.testing.memory_store import MemoryFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.memory_store import MemoryFileIO
+from tests.doubles.request_counts import CountingFileIO
 
 NAME = "demo.t"
 TABLE = WriteSpec(TableSpec(primary_key=("id",)))

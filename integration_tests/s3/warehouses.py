@@ -9,7 +9,7 @@ from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import parse_address
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.testing.faults import seeded_runtime
+from tests.doubles.faults import seeded_runtime
 
 
 def address(

@@ -14,7 +14,7 @@ from integration_tests.ui.conftest import Open, Served, serve
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.testing.faults import SimulatedCrash, crashing
+from tests.doubles.faults import SimulatedCrash, crashing
 from tests.unit.ui.page_world import SetClock
 
 TOPIC = "shop-orders"

@@ -43,8 +43,8 @@ from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
-from tablestore_engine.testing.faults import SimulatedCrash, seeded_runtime, tree_files
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.faults import SimulatedCrash, seeded_runtime, tree_files
+from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.store.table_world import COLUMNS, KEYED, Row, as_table, delete, put, row, rows_of
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ import pytest
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.reference_model import Key, ModelTable, Row, content_of
+from tests.doubles.reference_model import Key, ModelTable, Row, content_of
 from tests.unit.store.table_world import make_table, open_table, rows_of
 
 ROOT = Path(__file__).resolve().parents[2]

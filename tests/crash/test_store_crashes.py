@@ -16,7 +16,7 @@ from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, as_table, delete, make_table, open_table, put, row, rows_of
 

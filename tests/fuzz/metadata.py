@@ -29,7 +29,7 @@ from tablestore_engine.errors import EngineBug, TablestoreError
 from tablestore_engine.format.avro_blocks import open_container
 from tablestore_engine.format.checksum import CHECKSUM_KEY
 from tablestore_engine.store.metadata import manifests
-from tablestore_engine.testing.faults import with_new_checksum, without_checksum
+from tests.doubles.faults import with_new_checksum, without_checksum
 
 NAME = "demo.t"
 KINDS: dict[str, str] = {

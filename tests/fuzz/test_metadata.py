@@ -6,7 +6,7 @@ import pytest
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.checksum import CHECKSUM_KEY
-from tablestore_engine.testing.faults import without_checksum
+from tests.doubles.faults import without_checksum
 from tests.fuzz.metadata import KINDS, World, Writer, fuzz
 
 MUTATIONS = {Writer.OURS: 20, Writer.OTHER: 45}

@@ -31,8 +31,8 @@ from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.position import Part, decode_position
-from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.statements.row_statements import insert_mode
+from tests.doubles.faults import seeded_runtime
 from tests.unit.store.expiry_world import written
 from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
 from tests.unit.stream.log_world import MemoryLog, log_reader

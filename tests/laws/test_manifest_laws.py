@@ -33,7 +33,7 @@ from tablestore_engine.format.manifest_list import (
     encode_manifest_list,
 )
 from tablestore_engine.store.commit.base_manifest_list import merge_manifests
-from tablestore_engine.testing.faults import without_checksum
+from tests.doubles.faults import without_checksum
 from tests.unit.format.manifest_samples import encode_manifest, make_entry
 
 INTS, LONGS = st.integers(-(2**31), 2**31 - 1), st.integers(-(2**63), 2**63 - 1)

@@ -16,7 +16,6 @@ from tablestore_engine.log.kafka.commit_marker import (
     encode_marker,
     plan_progress,
 )
-from tablestore_engine.log.kafka.reader import plan_hybrid_start
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_borders import merge_shards
 from tablestore_engine.log.message_envelope import ChangelogMode
@@ -133,12 +132,6 @@ def test_the_position_of_a_log(
         if position < len(history):
             assert any(one.published == position for one in parts)
         check_borders(topics, shards, position)
-        for snapshot in range(len(history) + 1):
-            start = plan_hybrid_start(topics.markers, snapshot)
-            for partition, rows in topics.rows.items():
-                assert all(number <= snapshot for number in rows[: start.get(partition, 0)])
-                if parts[partition % shards].published >= snapshot:  # and none that it has already
-                    assert all(number > snapshot for number in rows[start[partition] :])
     while any(topics.progress(one.shard).published < len(history) for one in settings):
         for one in settings:
             topics.send(one, history, 2)

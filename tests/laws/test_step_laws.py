@@ -20,7 +20,7 @@ from tablestore_engine.store.files.data_files import RunRows
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema, write_run
 
 _SHAPES = {

@@ -20,8 +20,8 @@ from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.doses import examples
+from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.expiry_world import newest, strays, visible
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row, rows_of

@@ -18,9 +18,9 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
-from tablestore_engine.testing.reference_model import Frozen, freeze
 from tests.doses import examples
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.reference_model import Frozen, freeze
 from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.table_world import Row, changes_of, make_table, open_table, put, rows_of
 

@@ -18,9 +18,9 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
-from tablestore_engine.testing.reference_model import Key, ModelTable, Row, content_of
 from tests.doses import examples
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.reference_model import Key, ModelTable, Row, content_of
 from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.table_world import changes_of, delete, make_table, open_table, put, rows_of
 

@@ -14,8 +14,8 @@ from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import Engine
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.testing.memory_store import MemoryFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.memory_store import MemoryFileIO
+from tests.doubles.request_counts import CountingFileIO
 
 
 def test_situation_of_a_table_looks_it_up_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,8 +33,8 @@ from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.verify import verify_table
-from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash, seeded_runtime
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime
+from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.store.table_world import put, row, rows_of
 
 NAME = Identifier("demo", "t")

@@ -10,8 +10,8 @@ from tablestore_engine.catalog.table_swap import REPLACES
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.faults import DyingFileIO, SimulatedCrash
+from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.catalog import test_flat_store as flat
 from tests.unit.catalog.test_flat_store import NAME, PLACE, age, catalog, create, ids, make
 from tests.unit.store.table_world import put, row

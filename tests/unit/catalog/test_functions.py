@@ -17,7 +17,7 @@ from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.memory_store import MemoryFileIO
 
 F = Identifier("demo", "Price")
 ONE, TWO = (FunctionDefinition(f"(x int) returns int return x + {n}", n) for n in (1, 2))

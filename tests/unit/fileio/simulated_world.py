@@ -10,10 +10,10 @@ from hypothesis.stateful import initialize
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.fileio.store_address import parse_address
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.simulated_client import SimulatedFileIO
-from tablestore_engine.testing.simulated_store import SimulatedStore, StoreTraits
-from tablestore_engine.testing.store_faults import FaultPlan, no_faults, seeded_faults
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.simulated_client import SimulatedFileIO
+from tests.doubles.simulated_store import SimulatedStore, StoreTraits
+from tests.doubles.store_faults import FaultPlan, no_faults, seeded_faults
 
 ADDRESS = parse_address("s3://simulated/warehouse")
 ROOT = ADDRESS.root

@@ -26,8 +26,8 @@ from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.ownership import USERS
 from tablestore_engine.store.files.parquet_input import ParquetInput
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.request_counts import CountingFileIO
 
 UUID = "0a0b0c0d-1111-4222-8333-444455556666"
 PATH = f"s3://b12/wh/demo.db/t/manifest/manifest-{UUID}"

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from tablestore_engine.testing.memory_store import MemoryFileIO
+from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.fileio.conditional_promises import ConditionalPromises
 from tests.unit.fileio.port_promises import PortPromises
 

@@ -16,7 +16,7 @@ from tablestore_engine.fileio.object_cache import (
     is_immutable,
     uncached,
 )
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.request_counts import CountingFileIO
 from tests.unit.fileio.port_promises import PortPromises
 
 UUID = "0a0b0c0d-1111-4222-8333-444455556666"

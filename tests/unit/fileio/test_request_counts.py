@@ -9,7 +9,7 @@ import pytest
 
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.request_counts import CountingFileIO
 from tests.unit.fileio.port_promises import PortPromises
 
 

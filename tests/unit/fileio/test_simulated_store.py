@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 
 from tablestore_engine.fileio.object_errors import StoreAnswerUnknown
 from tablestore_engine.fileio.object_store import ObjectFileIO
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.simulated_client import SimulatedFileIO
-from tablestore_engine.testing.simulated_store import SimulatedStore
-from tablestore_engine.testing.store_faults import AskedRequest, StoreFault, seeded_faults, stable_name
 from tests.doses import examples
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.simulated_client import SimulatedFileIO
+from tests.doubles.simulated_store import SimulatedStore
+from tests.doubles.store_faults import AskedRequest, StoreFault, seeded_faults, stable_name
 from tests.unit.fileio.conditional_promises import ConditionalPromises
 from tests.unit.fileio.port_promises import PortPromises
 from tests.unit.fileio.simulated_world import ROOT, cached_on, process_on, simulated

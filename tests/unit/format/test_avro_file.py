@@ -10,7 +10,7 @@ import pytest
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 from tablestore_engine.options import OPTIONS
-from tablestore_engine.testing.faults import without_checksum
+from tests.doubles.faults import without_checksum
 from tests.unit.format.manifest_samples import writer_schema
 
 CODEC = AvroCodec.of("sample", [{"name": "n", "type": "long"}, optional("t", "string")])

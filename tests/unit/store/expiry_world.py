@@ -8,7 +8,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import tree_files
+from tests.doubles.faults import tree_files
 from tests.unit.store.table_world import Row, delete, make_table, put, row, rows_of
 
 _ANY_TIME = -(1 << 60)  # the clocks of tests begin anew with each handle

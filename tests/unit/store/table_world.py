@@ -24,8 +24,8 @@ from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.reference_model import Frozen, freeze
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.reference_model import Frozen, freeze
 
 KEYED = {
     "bucket": "1",

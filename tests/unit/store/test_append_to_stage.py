@@ -15,7 +15,7 @@ from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.rows.row_filter import Interval
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import acting, changes, changes_of, make_table, open_table, put, rows_of
 
 COLUMNS = {"id": "BIGINT", "at": "TIMESTAMP(6)", "v": "STRING"}

@@ -21,8 +21,8 @@ from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned, SnapshotFiles
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.manifests import ManifestStore
-from tablestore_engine.testing.faults import seeded_runtime
 from tests.doses import examples
+from tests.doubles.faults import seeded_runtime
 from tests.unit.format.manifest_samples import make_file
 
 TARGET = 64 << 10

@@ -34,7 +34,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_write,
 )
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Replace, Upsert
-from tablestore_engine.testing.faults import FaultyFileIO
+from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, put, row
 

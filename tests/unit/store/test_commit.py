@@ -19,7 +19,7 @@ from tablestore_engine.store.commit.snapshot_claim import MainDestination, Overt
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.table_store import TableStore, committer_of
 from tablestore_engine.store.write.write_request import WriteRequest
-from tablestore_engine.testing.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
+from tests.doubles.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.table_world import (
     Row,
     acting,

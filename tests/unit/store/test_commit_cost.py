@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.testing.faults import FaultyFileIO
+from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.table_world import grow, make_table, open_table, put, row
 
 

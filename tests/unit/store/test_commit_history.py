@@ -11,7 +11,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.metadata.commit_history import find_pair, follows
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import FaultyFileIO
+from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.table_world import grow, make_table, open_table, put, row
 
 

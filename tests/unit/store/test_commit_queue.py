@@ -16,9 +16,9 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.commit.commit_queue import CommitQueue, patience_ms, turns_ahead
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.memory_store import MemoryFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.memory_store import MemoryFileIO
+from tests.doubles.request_counts import CountingFileIO
 from tests.unit.catalog.test_flat_store import ARROW, NAME, OPTIONS, catalog
 from tests.unit.store.table_world import put, row
 

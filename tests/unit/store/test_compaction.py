@@ -14,7 +14,7 @@ from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import compaction_step
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     acting,
     changes,

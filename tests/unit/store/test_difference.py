@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.store import difference
-from tablestore_engine.testing.reference_model import freeze
+from tests.doubles.reference_model import freeze
 from tests.unit.store.table_world import Row, make_table, overwrite, put, row
 from tests.unit.store.test_changelog import foreign_overwrite
 from tests.unit.stream.stream_world import fold, reader, rows_of_batches, state_of

@@ -16,7 +16,7 @@ from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.testing.faults import seeded_runtime
+from tests.doubles.faults import seeded_runtime
 from tests.unit.store.expiry_world import newest, strays, visible, written
 from tests.unit.store.table_world import (
     changes_of,

@@ -24,7 +24,7 @@ from tablestore_engine.store.metadata.identity import find_identity, identity_of
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
-from tablestore_engine.testing.faults import seeded_runtime
+from tests.doubles.faults import seeded_runtime
 from tests.unit.store.table_world import KEYED, acting, as_table, open_table, put, row, rows_of
 
 NAME = Identifier("demo", "t")

@@ -10,7 +10,7 @@ import pytest
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
-from tablestore_engine.testing.faults import (
+from tests.doubles.faults import (
     DyingFileIO,
     Fault,
     FaultKind,

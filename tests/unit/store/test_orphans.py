@@ -19,7 +19,7 @@ from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, IS_YOUNG, OrphanRequest
 from tablestore_engine.store.orphan_files.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import (
+from tests.doubles.faults import (
     SimulatedCrash,
     crashing,
     seeded_runtime,

@@ -16,7 +16,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest, strays
 from tests.unit.store.table_world import (
     Row,

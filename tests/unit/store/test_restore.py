@@ -15,8 +15,8 @@ from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.reference_model import Frozen, freeze
 from tests.doses import examples
+from tests.doubles.reference_model import Frozen, freeze
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import (
     acting,

@@ -15,7 +15,7 @@ from tablestore_engine.format.schema_change import add_column, describe_column, 
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tablestore_engine.testing.faults import (
+from tests.doubles.faults import (
     Fault,
     FaultKind,
     FaultyFileIO,

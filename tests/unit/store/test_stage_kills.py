@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import DyingFileIO, SimulatedCrash
+from tests.doubles.faults import DyingFileIO, SimulatedCrash
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 ORDERS = 4

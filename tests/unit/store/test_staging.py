@@ -17,7 +17,7 @@ from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.snapshot_claim import Destination
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     as_table,
     changes,

@@ -12,7 +12,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
 from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import Pace, TableStream
-from tablestore_engine.testing.reference_model import Frozen, freeze
+from tests.doubles.reference_model import Frozen, freeze
 from tests.unit.store.table_world import Row, open_table, rows_of
 
 State = Counter[Frozen]

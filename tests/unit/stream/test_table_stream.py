@@ -18,7 +18,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.alter import SchemaChange
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.stream.table_stream import Pace, TableStream
-from tablestore_engine.testing.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
+from tests.doubles.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import make_table, open_table, overwrite, put, row
 from tests.unit.store.test_changelog import foreign_overwrite

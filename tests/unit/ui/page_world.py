@@ -22,7 +22,7 @@ from tablestore_engine.spi import (
     pick_failing_rows,
     stage_properties,
 )
-from tablestore_engine.testing.faults import seeded_runtime
+from tests.doubles.faults import seeded_runtime
 
 START_MS = 1_769_850_000_000  # 2026-01-31T09:00:00Z
 MINUTE_MS = 60_000

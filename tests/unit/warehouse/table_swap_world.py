@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.testing.faults import SimulatedCrash
+from tests.doubles.faults import SimulatedCrash
 
 NAME = "d.orders"
 CHANGES = ("rename", "delete", "delete_tree", "create_exclusive", "replace", "write", "mkdirs", "copy")

@@ -24,9 +24,9 @@ from tablestore_engine.spi import (
     stage_properties,
 )
 from tablestore_engine.store.stage.stage_drop import StageDrop
-from tablestore_engine.testing.faults import SimulatedCrash, crashing
 from tablestore_engine.warehouse.gate.expired_stages import find_expired
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
+from tests.doubles.faults import SimulatedCrash, crashing
 
 HOUR = 3_600_000
 DAY = 24 * HOUR

@@ -17,11 +17,11 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.testing.faults import seeded_runtime
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.expiry import Expiry, wanted_rules
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
+from tests.doubles.faults import seeded_runtime
 from tests.unit.store.table_world import make_table, put, row
 
 SMALL = {

@@ -26,7 +26,7 @@ from tablestore_engine.spi import (
 )
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.metadata.commit_history import rows_version
-from tablestore_engine.testing.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 
 SPEC = TableSpec(primary_key=("id",))
 BOTH = ("d.child", "d.parent")

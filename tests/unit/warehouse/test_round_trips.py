@@ -14,8 +14,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
-from tablestore_engine.testing.memory_store import MemoryFileIO
-from tablestore_engine.testing.request_counts import CountingFileIO
+from tests.doubles.memory_store import MemoryFileIO
+from tests.doubles.request_counts import CountingFileIO
 from tests.unit.store.table_world import grow
 
 NAME = "demo.t"

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.testing.faults import seeded_runtime
-from tablestore_engine.testing.simulated_store import SimulatedStore
-from tablestore_engine.testing.store_faults import StoreFault, seeded_faults
 from tests.doses import examples
+from tests.doubles.faults import seeded_runtime
+from tests.doubles.simulated_store import SimulatedStore
+from tests.doubles.store_faults import StoreFault, seeded_faults
 from tests.unit.fileio.simulated_world import ROOT, cached_on, simulated
 
 NAME = "demo.t"

@@ -14,7 +14,7 @@ from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.spi import Outcome, Publication, Staged, Verdict, pick_group, stage_properties
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.testing.faults import SimulatedCrash
+from tests.doubles.faults import SimulatedCrash
 from tests.unit.warehouse.table_swap_world import (
     NAME,
     NEW,

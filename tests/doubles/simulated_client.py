@@ -19,7 +19,7 @@ from tablestore_engine.fileio.object_clients import Clients
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.testing.simulated_store import SimulatedStore, StoredObject
+from tests.doubles.simulated_store import SimulatedStore, StoredObject
 
 if TYPE_CHECKING:
     from obstore import (

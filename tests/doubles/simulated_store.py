@@ -20,8 +20,8 @@ from typing import TypeVar
 
 from obstore.exceptions import AlreadyExistsError, BaseError, GenericError
 
-from tablestore_engine.testing.simulated_time import SimulatedTime
-from tablestore_engine.testing.store_faults import (
+from tests.doubles.simulated_time import SimulatedTime
+from tests.doubles.store_faults import (
     BEFORE,
     AskedRequest,
     FaultPlan,

@@ -1,1 +1,0 @@
-"""The shipped test kit: a table as a dict, and file systems that fail on purpose."""
