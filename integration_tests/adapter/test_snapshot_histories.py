@@ -92,8 +92,12 @@ def follow(
     return [*before, Version(row["v"], begin)]
 
 
-def write_project(shop: Shop, kinds: Sequence[Kind]) -> None:
-    """A snapshot of each kind over one table; the clock is a variable of the environment."""
+def write_project(shop: Shop, kinds: Sequence[Kind], *, is_followed: bool) -> None:
+    """A snapshot of each kind over one table; the clock is a variable of the environment.
+
+    A query with a date of today is not followed: all keys are compared.
+    """
+    columns = "*" if is_followed else "*, current_date() as today"
     shop.write("models/feed.yml", "sources: [{name: feed, schema: demo, tables: [{name: src}]}]")
     shop.write(
         "macros/clock.sql",
@@ -104,20 +108,25 @@ def write_project(shop: Shop, kinds: Sequence[Kind]) -> None:
         config = f"unique_key=['a', 'b'], hard_deletes='{deletes}', {STRATEGIES[strategy]}{ADDED[added]}"
         shop.write(
             f"snapshots/{name}.sql",
-            f"{{% snapshot {name} %}} {{{{ config({config}) }}}}"
-            " select * from {{ source('feed', 'src') }} {% endsnapshot %}",
+            f"{{% snapshot {name} %}} {{{{ config({config}) }}}} select {columns}"
+            " from {{ source('feed', 'src') }} {% endsnapshot %}",
         )
 
 
-def write_source(shop: Shop, state: dict[Key, Row]) -> None:
-    """All rows of the source."""
+def write_source(shop: Shop, before: dict[Key, Row], state: dict[Key, Row], *, is_followed: bool) -> None:
+    """All rows of the source; of one with a key those that differ, and the rest is known to be as it was."""
     schema = pa.schema(
-        {"a": pa.int32(), "b": pa.string(), "v": pa.int32(), "at": pa.timestamp("us", tz="UTC")}
+        {"place": pa.int32(), "a": pa.int32(), "b": pa.string(), "v": pa.int32(), "at": pa.timestamp("us", tz="UTC")}
+    )  # fmt: skip
+    key = ("place",) if is_followed else ()
+    spec = WriteSpec(
+        table=TableSpec(key), mode=WriteMode.UPSERT if before and is_followed else WriteMode.OVERWRITE_TABLE
     )
-    rows = pa.Table.from_pylist(
-        [{"a": key[0], "b": key[1], **row} for key, row in state.items()], schema=schema
-    )
-    shop.engine.write("demo.src", rows, WriteSpec(table=TableSpec(()), mode=WriteMode.OVERWRITE_TABLE))
+    written = {key: row for key, row in state.items() if not is_followed or before.get(key) != row}
+    rows = [{"place": KEYS.index(key), "a": key[0], "b": key[1], **row} for key, row in written.items()]
+    shop.engine.write("demo.src", pa.Table.from_pylist(rows, schema=schema), spec)
+    for key in before.keys() - state.keys() if is_followed else ():
+        shop.engine.table("demo.src").delete(f"place = {KEYS.index(key)}")
 
 
 def stored(shop: Shop, strategy: str, deletes: str, added: str) -> dict[Key, list[Version]]:
@@ -156,24 +165,35 @@ def change(state: dict[Key, Row], now: datetime, chance: random.Random) -> dict[
     return after
 
 
+@pytest.mark.parametrize("is_followed", [False, True])
 @pytest.mark.parametrize(
     ("seed", "steps", "kinds"),
     [(3, 4, SOME), *(pytest.param(seed, 40, ALL, marks=pytest.mark.nightly) for seed in range(10, 14))],
 )
 def test_snapshot_histories_equal_the_oracle_and_never_overlap(
-    shop: Shop, seed: int, steps: int, kinds: Sequence[Kind], monkeypatch: pytest.MonkeyPatch
+    shop: Shop,
+    seed: int,
+    steps: int,
+    kinds: Sequence[Kind],
+    is_followed: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """NULL in a composite key is a value; ranges of a key never overlap; the current versions are the source."""
-    write_project(shop, kinds)
+    """NULL in a composite key is a value; ranges of a key never overlap; the current versions are the source.
+
+    Also when only the keys that changes of the source affect are compared.
+    """
+    write_project(shop, kinds, is_followed=is_followed)
     chance, now = random.Random(seed), START
     state: dict[Key, Row] = {}
     expected: dict[Kind, dict[Key, list[Version]]] = {each: {} for each in kinds}
     for step in range(steps):
         now += timedelta(minutes=0 if step == 0 else chance.choice((0, 0, 1, 7, -3)))
         monkeypatch.setenv("SNAPSHOT_NOW", now.strftime("%Y-%m-%d %H:%M:%S"))
-        state = change(state, now, chance)
-        write_source(shop, state)
+        before, state = state, change(state, now, chance)
+        write_source(shop, before, state, is_followed=is_followed)
         shop.dbt("snapshot")
+        evaluated = {shop.response(f"s_{'_'.join(each)}")["evaluated"] for each in kinds}
+        assert evaluated == {"affected keys" if is_followed and step else "all rows"}
         for each, histories in expected.items():
             for key in histories.keys() | state.keys():
                 histories[key] = follow(histories.get(key, []), state.get(key), now, each[0], each[1])

@@ -42,6 +42,7 @@ from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_results import UnitTestResults
+from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.replacement import check_no_topic, check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
@@ -175,8 +176,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         del used_schemas
         wanted = {(str(one.schema), str(one.identifier).lower()) for one in relations}
         names = {schema: {name for at, name in wanted if at == schema} for schema, _ in sorted(wanted)}
-        rows = [row for schema, some in names.items() for row in self._schema_rows(schema, some)]
-        return catalog_table(rows), []
+        return catalog_table([row for one in names for row in self._schema_rows(one, names[one])]), []
 
     @as_dbt_errors()
     def _schema_rows(self, schema: str, names: set[str] | None) -> list[tuple[object, ...]]:
@@ -253,8 +253,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         reads.add(self.writer.python.reads(node))
 
         def ask(text: str, log: ReadLog) -> Columns:
-            found = self.get_column_schema_from_query(text, log)
-            return tuple((one.column, one.dtype) for one in found)
+            return tuple((one.column, one.dtype) for one in self.get_column_schema_from_query(text, log))
 
         columns = self.writer.batches.columns(node, batch, sql, reads, ask)
         self.writer.note_reads(node, batch, reads)
@@ -282,7 +281,9 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     ) -> TablestoreResponse:
         """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
         self._note_reads(settings.node, None, sql)
-        return self.writer.write_snapshot(relation, settings, sql, run_context.read_snapshot(given))
+        context, query = run_context.read_snapshot(given)
+        rows = read_versions(sql, query, self.get_column_schema_from_query)
+        return self.writer.write_snapshot(relation, settings, rows, context)
 
     @available.parse_none
     @as_dbt_errors()
@@ -345,9 +346,8 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         self, relation: TablestoreRelation, comment: str | None, columns: Mapping[str, str]
     ) -> None:
         """Bring comments of a table up to date; does nothing when they are, or when they wait with staged rows."""
-        if self.writer.is_staged(relation.table_name):
-            return
-        self.engine.set_comments(relation.table_name, comment, columns)
+        if not self.writer.is_staged(relation.table_name):
+            self.engine.set_comments(relation.table_name, comment, columns)
 
     @available.parse(lambda *args: args[-1])
     @as_dbt_errors()

@@ -11,7 +11,13 @@ import pytest
 from jinja2 import Undefined
 
 from dbt.adapters.tablestore.plan import run_context
-from dbt.adapters.tablestore.plan.run_context import BatchInterval, InputContext, PlanContext, RunContext
+from dbt.adapters.tablestore.plan.run_context import (
+    BatchInterval,
+    InputContext,
+    PlanContext,
+    RunContext,
+    SnapshotQuery,
+)
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.errors import FixRequest
 
@@ -22,7 +28,14 @@ NODES = {"model.p.orders": {"resource_type": "model"}}
 MODEL = {"unique_id": "model.p.orders"}
 Read = Callable[[Mapping[str, object]], object]
 
-SNAPSHOT = {"existing": None, "nodes": NODES, "selected": ["model.p.orders"], "invocation": "i1"}
+RUN = {"existing": None, "nodes": NODES, "selected": ["model.p.orders"], "invocation": "i1"}
+SOURCE = {
+    "source": "select 1 as id",
+    "text": "select 1 as id []",
+    "key": ["id"],
+    "view": "v",
+    "restricted": "",
+}
 # what the macros in dbt/include pass
 PASSED: list[tuple[Read, dict[str, Any]]] = [
     (
@@ -35,10 +48,10 @@ PASSED: list[tuple[Read, dict[str, Any]]] = [
             "compiled": "select 1",
         },
     ),
-    (run_context.read_write, {**SNAPSHOT, "batch": BATCH}),
-    (run_context.read_snapshot, SNAPSHOT),
-    (run_context.read_in_place, {name: SNAPSHOT[name] for name in ("nodes", "selected", "invocation")}),
-    (run_context.read_seed, {**SNAPSHOT, "column_types": {"id": "bigint"}, "quote_columns": False}),
+    (run_context.read_write, {**RUN, "batch": BATCH}),
+    (run_context.read_snapshot, {**RUN, **SOURCE}),
+    (run_context.read_in_place, {name: RUN[name] for name in ("nodes", "selected", "invocation")}),
+    (run_context.read_seed, {**RUN, "column_types": {"id": "bigint"}, "quote_columns": False}),
     (run_context.read_changes, {"target": ORDERS, "model": MODEL, "full_refresh": True}),
     (run_context.read_stream, {"target": ORDERS, "model": MODEL, "nodes": NODES, "explained": None}),
 ]
@@ -62,9 +75,13 @@ def test_values_of_dbt_become_fields() -> None:
     assert run_context.read_in_place(PASSED[3][1]) == RunContext("i1", NODES, ("model.p.orders",))
     seed = run_context.read_seed(PASSED[4][1])
     assert (seed.run, seed.column_types, seed.quote_columns) == (
-        run_context.read_snapshot(SNAPSHOT),
+        RunContext("i1", NODES, ("model.p.orders",)),
         {"id": "bigint"},
         False,
+    )
+    assert run_context.read_snapshot(PASSED[2][1]) == (
+        seed.run,
+        SnapshotQuery("select 1 as id", "select 1 as id []", ("id",), "v", ""),
     )
     assert run_context.read_changes(PASSED[5][1]) == InputContext(ORDERS, MODEL, full_refresh=True)
     explained = run_context.read_stream({**PASSED[6][1], "explained": str.upper}).explained

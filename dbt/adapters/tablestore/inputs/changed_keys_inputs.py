@@ -26,13 +26,18 @@ NODE_PROPERTY = "dbt.node"  # of each commit of a model
 
 @dataclass(frozen=True)
 class ModelQuery:
-    """`sql`: as Spark has it; `text`: what the rows are made by, with functions of the header."""
+    """`sql`: as Spark has it; `text`: what the rows are made by, with functions of the header. `view`: the name of a
+    temporary view for affected keys; None: a new one. `is_asked`: the config asks for it, so that what no run can make
+    right is an error; else all rows are compared then.
+    """
 
     model: str
     sql: str
     text: str
     affected: Affected
     node: str = ""
+    view: str | None = None
+    is_asked: bool = True
 
 
 @dataclass(frozen=True)
@@ -91,12 +96,14 @@ def read_followed(
     pins = {one.table: one.pin for one in inputs if one.pin is not None}
     branches = {name: TableVersion(branch=found) for name in tables if (found := branch_of(name)) is not None}
     with engine.changed_keys.trace(query.sql, versions={**branches, **pins}) as traced:
-        check_query(query, traced, tables)
+        if query.is_asked:
+            check_query(query, traced, tables)
         digest = digest_of(query.text, traced.context(), query.affected)
         warnings = _warnings(query, traced) if is_new else ()
         steps = _steps(known, inputs, digest)
         troubles = (one.trouble for one in inputs if one.trouble)
-        reason = _difference(known.get(QUERY), digest) or foreign or next(troubles, "")
+        volatile = f"its query uses {traced.volatile}" if traced.volatile and not query.is_asked else ""
+        reason = volatile or _difference(known.get(QUERY), digest) or foreign or next(troubles, "")
         keys, clause = AffectedKeys(None, 0), ""
         if not is_new and not reason:
             clause, keys = _find_keys(engine, query, traced, inputs)
@@ -213,7 +220,7 @@ def _find_keys(
     if not changes:
         return "", AffectedKeys(None, 0)
     by = {one: found for one in changes if (found := affected.find(one)) is not None}
-    keys = traced.affected_keys(affected.key, changes, by, engine.changed_keys.new_view())
+    keys = traced.affected_keys(affected.key, changes, by, query.view or engine.changed_keys.new_view())
     if keys.clause and affected.is_strict:
         raise _not_restricted(query.model, keys.clause)
     return keys.clause, keys

@@ -62,6 +62,19 @@ class SeedContext:
 
 
 @dataclass(frozen=True)
+class SnapshotQuery:
+    """The source of a dbt snapshot. `text`: what decides which of its rows changed. `restricted`: the rows to upsert
+    for the keys in a temporary view of the name `view`; empty where all keys are compared.
+    """
+
+    sql: str
+    text: str
+    key: tuple[str, ...]
+    view: str
+    restricted: str
+
+
+@dataclass(frozen=True)
 class InputContext:
     """An input in the SQL of `model`, whose table is `target`: None in nodes without a table, which have no inputs.
 
@@ -93,9 +106,12 @@ def read_write(given: Mapping[str, object]) -> RunContext:
     return _run_context(_MacroValues("write", given, names))
 
 
-def read_snapshot(given: Mapping[str, object]) -> RunContext:
+def read_snapshot(given: Mapping[str, object]) -> tuple[RunContext, SnapshotQuery]:
     """Of adapter.tablestore_snapshot()."""
-    return _run_context(_MacroValues("snapshot", given, ("existing", "nodes", "selected", "invocation")))
+    source = ("source", "text", "key", "view", "restricted")
+    values = _MacroValues("snapshot", given, ("existing", "nodes", "selected", "invocation", *source))
+    sql, text, view, restricted = (values.text(name) for name in ("source", "text", "view", "restricted"))
+    return _run_context(values), SnapshotQuery(sql, text, values.texts("key"), view, restricted)
 
 
 def read_in_place(given: Mapping[str, object]) -> RunContext:

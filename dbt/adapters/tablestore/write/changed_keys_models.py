@@ -62,7 +62,7 @@ class ChangedKeysModels:
             return
         if plan.action is not Action.INCREMENT:
             response.tell_evaluated("all rows", "", None)
-        elif plan.mode is WriteMode.UPSERT:
+        elif followed.affected is not None and plan.mode is WriteMode.UPSERT:
             response.tell_evaluated("affected keys", "", followed.keys)
         else:
             response.tell_evaluated("all rows", followed.reason or "its columns changed", None)

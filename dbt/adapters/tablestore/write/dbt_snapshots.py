@@ -1,24 +1,52 @@
 """One run of a dbt snapshot as a write: what its table is, which rows it gets, when it is published.
 
+CHANGE     which keys a later run of a dbt snapshot compares
+Rule       a later run compares the keys that changes of the source affect, by the proof of changed_keys. Without one,
+           and where a key is an expression, all keys are compared. A source row that is as it was gives no version:
+           dbt's strategies compare it with the version that it made.
 WHY        a snapshot that reads staged rows of the same build is staged with them (decision 0011). It has no gates of
            its own unless its config says `publish`: a state that a red test keeps out of a history is lost for ever.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.tablestore.column import TablestoreColumn
+from dbt.adapters.tablestore.config.changed_keys_config import Affected
 from dbt.adapters.tablestore.config.contract_and_docs import Contract, read_comments
 from dbt.adapters.tablestore.config.model_config import PUBLISH_POLICIES, TableSettings
 from dbt.adapters.tablestore.config.value_shapes import read_choice
+from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
+from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
-from dbt.adapters.tablestore.plan.run_context import RunContext
+from dbt.adapters.tablestore.plan.run_context import RunContext, SnapshotQuery
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table, job_of
 from tablestore_engine.api import OnSchemaChange, Unsupported, WriteMode
-from tablestore_engine.spi import Staged
+from tablestore_engine.spi import ReadLog, Staged
+
+logger = TerminalMessages("Tablestore")
+
+
+@dataclass(frozen=True)
+class VersionRows:
+    """`sql`: all rows of a new table, else those to upsert. `tables`, `columns`: of `query`, the source."""
+
+    sql: str
+    query: SnapshotQuery
+    tables: tuple[str, ...]
+    columns: Collection[str]
+
+    def can_follow(self, table: str, *, is_new: bool) -> bool:
+        """Whether changes of the source can say which keys to compare: of a table that is not its own source."""
+        have = {name.lower() for name in self.columns}
+        has_key = all(name.lower() in have for name in self.query.key)
+        return has_key and table not in self.tables and (is_new or bool(self.query.restricted))
 
 
 def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
@@ -32,23 +60,53 @@ def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
     return ModelSettings(str(model["unique_id"]), table, Contract(), comment, tuple(sorted(columns.items())))
 
 
+def read_versions(
+    sql: str, query: SnapshotQuery, columns_of: Callable[[str, ReadLog], Iterable[TablestoreColumn]]
+) -> VersionRows:
+    """What the source gives and reads, for the rows of one run."""
+    reads = ReadLog()
+    columns = tuple(one.column for one in columns_of(query.sql, reads))
+    return VersionRows(sql, query, tuple(sorted({one.table for one in reads.reads()})), columns)
+
+
 def snapshot_job(
-    relation: TablestoreRelation, settings: ModelSettings, sql: str, context: RunContext
+    relation: TablestoreRelation,
+    settings: ModelSettings,
+    rows: VersionRows,
+    context: RunContext,
+    inputs: ChangedInputs,
 ) -> ModelJob:
-    """`sql`: all rows of a new table, else those to upsert."""
+    """Each time that it is planned, changes of the source are looked up anew."""
     is_new = context.existing is None
     action = Action.CREATE if is_new else Action.INCREMENT
     mode = WriteMode.OVERWRITE_TABLE if is_new else WriteMode.UPSERT
     changes = OnSchemaChange.REPLACE if is_new else OnSchemaChange.APPEND_NEW_COLUMNS
-    plan = BuildPlan(action, sql, mode, changes)
-    work = (model_spec(settings, plan), sql)
+    plan = BuildPlan(action, rows.sql, mode, changes)
+
+    def planned() -> Work:
+        return model_spec(settings, plan), _followed(relation, settings.node, rows, inputs, is_new=is_new)
 
     def again() -> Work:
         if is_new:
             raise compiled_for_no_table(relation.table_name, settings.node)
-        return work
+        return planned()
 
-    return job_of(relation, settings, plan, work, again, context)
+    return job_of(relation, settings, plan, planned(), again, context)
+
+
+def _followed(
+    relation: TablestoreRelation, node: str, rows: VersionRows, inputs: ChangedInputs, *, is_new: bool
+) -> str:
+    if not rows.can_follow(relation.table_name, is_new=is_new):
+        return rows.sql
+    query, affected = rows.query, Affected(rows.query.key, rows.query.key)
+    asked = ModelQuery(relation.table_name, query.sql, query.text, affected, node, query.view, is_asked=False)
+    found = inputs.follow(node, relation, asked, rows.tables, is_new=is_new)
+    if found.affected is not None:
+        return query.restricted if found.view is not None else f"select * from (\n{rows.sql}\n) where false"
+    if found.reason and not is_new:
+        logger.info(f"{relation.table_name}: all keys are compared: {found.reason}")
+    return rows.sql
 
 
 def no_merge(staged: Staged) -> Unsupported:

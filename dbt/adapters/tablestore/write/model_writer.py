@@ -43,7 +43,7 @@ from dbt.adapters.tablestore.write.batch_queries import BatchQueries
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
-from dbt.adapters.tablestore.write.dbt_snapshots import no_merge, snapshot_job
+from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
 from dbt.adapters.tablestore.write.model_settings import read_model_settings
@@ -355,10 +355,13 @@ class ModelWriter:
         return rebuild
 
     def write_snapshot(
-        self, relation: TablestoreRelation, settings: ModelSettings, sql: str, context: RunContext
+        self, relation: TablestoreRelation, settings: ModelSettings, rows: VersionRows, context: RunContext
     ) -> TablestoreResponse:
         """One run of a dbt snapshot, staged with what it reads; no rows are no commit."""
-        return self._commit(snapshot_job(relation, settings, sql, context), context)
+        try:
+            return self._commit(snapshot_job(relation, settings, rows, context, self.inputs), context)
+        finally:
+            self._finish(settings.node)
 
     def check_in_place(
         self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext

@@ -21,9 +21,8 @@
   {%- if existing is none -%}
     {%- set query = tablestore_snapshot_first_rows(strategy, model['compiled_code']) -%}
     {{ check_time_data_types(query) }}
-    {%- set response = adapter.tablestore_snapshot(
-          target_relation, settings, query, existing=none, nodes=tablestore_nodes(),
-          selected=selected_resources, invocation=invocation_id) -%}
+    {%- set response = tablestore_snapshot_write(
+          target_relation, settings, strategy, model['compiled_code'], query, '', existing=none) -%}
     {%- do tablestore_store_main(tablestore_snapshot_create(target_relation, names, query), response) -%}
   {%- else -%}
     {%- do tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
@@ -44,9 +43,11 @@
   {{ check_time_data_types('select ' ~ strategy.updated_at ~ ' as dbt_updated_at from (\n' ~ sql ~ '\n)') }}
   {%- set rows = tablestore_snapshot_rows(target_relation, names, strategy, sql) -%}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
-    {%- set response = adapter.tablestore_snapshot(
-          target_relation, settings, rows, existing=target_relation, nodes=tablestore_nodes(),
-          selected=selected_resources, invocation=invocation_id) -%}
+    {%- set follows = tablestore_snapshot_can_follow(target_relation, strategy, sql) -%}
+    {%- set restricted = tablestore_snapshot_rows(
+          target_relation, names, strategy, sql, tablestore_snapshot_view()) if follows else '' -%}
+    {%- set response = tablestore_snapshot_write(
+          target_relation, settings, strategy, sql, rows, restricted, existing=target_relation) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
   {%- else -%}
     {%- do adapter.tablestore_check_in_place(
