@@ -10,8 +10,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 VENV_112 := .venv-dbt-1.12
 READY_112 := $(VENV_112)/.ready
-VENV_41 := .venv-pyspark-4.1
-READY_41 := $(VENV_41)/.ready
+PYSPARK_TESTS := $(addprefix integration_tests/,spark/test_statement_runner.py spark/test_write.py spark/test_skipping.py \
+	spark/test_traced_query.py spark/test_read_ways.py adapter/test_stateful_streaming.py adapter/test_several_inputs.py)
 READY_DOCS := $(VENV)/.ready-docs
 SITE := build/site
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark-lowest test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -38,13 +38,14 @@ $(READY_112): setup.py constraints.txt constraints-dbt-1.12.txt $(READY)
 	@$(VENV_112)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-dbt-1.12.txt --editable .
 	@touch $(READY_112)
 
-$(READY_41): setup.py constraints.txt constraints-pyspark-4.1.txt $(READY)
-	@echo "Setting up $(VENV_41) with the lowest pyspark; the first time takes one to three minutes."
-	@test -x $(VENV_41)/bin/python || $(BIN)/python -m venv $(VENV_41)
-	@grep -v '^pyspark==' constraints.txt > $(VENV_41)/others.txt
-	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(VENV_41)/others.txt
-	@$(VENV_41)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-pyspark-4.1.txt --editable .
-	@touch $(READY_41)
+.SECONDARY:
+.venv-pyspark-%/.ready: setup.py constraints.txt constraints-pyspark-%.txt $(READY)
+	@echo "Setting up $(@D) with pyspark $*; the first time takes one to three minutes."
+	@test -x $(@D)/bin/python || $(BIN)/python -m venv $(@D)
+	@grep -v '^pyspark==' constraints.txt > $(@D)/others.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r $(@D)/others.txt
+	@$(@D)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r constraints-pyspark-$*.txt --editable .
+	@touch $@
 
 $(READY_DOCS): constraints-docs.txt $(READY)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]' -c constraints.txt -c constraints-docs.txt
@@ -84,7 +85,7 @@ test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 
 test-nightly: $(READY) ## Test: what make test leaves out: kills, other seeds each day, 3,000 random queries (hours)
 	@$(BIN)/python -m integration_tests.run --nightly
-	@$(MAKE) --no-print-directory test-conformance test-pyspark-lowest
+	@$(MAKE) --no-print-directory test-conformance test-pyspark
 	@$(BIN)/python -m integration_tests.soak.run queries --count 3000 --changes 5
 
 dist: $(READY) ## Release: source distribution and wheel in dist/ (HOMEPAGE=https://… for the links of the package page)
@@ -94,8 +95,11 @@ dist: $(READY) ## Release: source distribution and wheel in dist/ (HOMEPAGE=http
 test-adapter: $(READY) ## Test: the adapter and the selection of dbt's conformance classes
 	@$(BIN)/python -m integration_tests.run adapter conformance
 
-test-pyspark-lowest: $(READY_41) ## Test: streams, batch sources and statements on the lowest pyspark (not part of make test)
-	@$(VENV_41)/bin/python -m pytest integration_tests/spark/pyspark_lowest.py integration_tests/spark/test_statement_runner.py integration_tests/spark/test_write.py integration_tests/adapter/test_stateful_streaming.py integration_tests/adapter/test_several_inputs.py
+test-pyspark: test-pyspark-4.1 test-pyspark-4.2 ## Test: statements, plans and streams on each older pyspark that setup.py allows
+
+test-pyspark-4.1: PYSPARK_TESTS += integration_tests/spark/pyspark_lowest.py
+test-pyspark-%: .venv-pyspark-%/.ready
+	@$(<D)/bin/python -m pytest $(PYSPARK_TESTS)
 
 test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
 	@$(BIN)/python -m integration_tests.conformance.run

@@ -100,7 +100,7 @@ setup(
     install_requires=[
         "dbt-core>=1.11,<1.12",  # 1.12 works too, but its parser is not on the index (decision 0077)
         "dbt-spark>=1.11,<1.12",
-        "pyspark>=4.1,<5",
+        "pyspark>=4.1,<4.4",  # spark/session.py and the Makefile have the same minor versions
         "pyarrow>=18",
         "confluent-kafka>=2.6",
         "jinja2>=3.1",

@@ -1,4 +1,4 @@
-"""What the lowest pyspark that setup.py allows can do: `make test-pyspark-lowest`, in an environment of its own."""
+"""What the lowest pyspark that setup.py allows can do: `make test-pyspark-4.1`, in an environment of its own."""
 
 from __future__ import annotations
 

@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pyspark
 from py4j.protocol import Py4JError
 from pyspark import SparkConf
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from tablestore_engine.errors import FixRequest, StorageError
+from tablestore_engine.errors import FixRequest, StorageError, Unsupported
 from tablestore_engine.fileio.storage_errors import explained
 from tablestore_engine.runtime import jvm_ahead
 from tablestore_engine.runtime.java import find_java
@@ -37,6 +38,7 @@ from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resident_session import attach
 from tablestore_engine.spark.session_extensions import LOADS_PROVIDERS, may_wait
 
+PYSPARKS = ((4, 1), (4, 2), (4, 3))  # minor versions that the nightly run tests
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
 _SCRATCH_LOCK = OrderedLock("scratch folders", Rank.PROCESS)
 _SCRATCH: dict[ScratchPlace, Path] = {}
@@ -136,8 +138,21 @@ def _number(*texts: object) -> int | None:
     return math.prod(numbers) if len(numbers) == len(texts) and all(numbers) else None
 
 
+def check_pyspark(version: str) -> None:
+    """Raises Unsupported TS1500 for a minor version that nothing here was tested with."""
+    if tuple(int(part) for part in re.findall(r"\d+", version)[:2]) not in PYSPARKS:
+        tested = ", ".join(f"{major}.{minor}" for major, minor in PYSPARKS)
+        raise Unsupported(
+            "TS1500",
+            f"pyspark {version} is not supported",
+            why=f"tested are {tested}; plans of queries are read by names that Spark changes between minor versions",
+            fix="reinstall dbt-tablestore, which brings a pyspark that fits, or install a newer dbt-tablestore",
+        )
+
+
 def open_session(settings: SparkSettings, place: ScratchPlace) -> SparkSession:
-    """The process's session; started with `settings` when there is none yet."""
+    """The process's session; started with `settings` when there is none yet. Raises TS1500, FixRequest TS1504."""
+    check_pyspark(pyspark.__version__)
     with _LOCK:
         session = SparkSession.getActiveSession() or _running_session()
         if session is None:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from contextlib import suppress
 from pathlib import Path
 
+import pyspark
 import pytest
 from pyspark import SparkConf
 
+from tablestore_engine.errors import Unsupported
+from tablestore_engine.runtime.scratch import ScratchPlace
+from tablestore_engine.spark import session
 from tablestore_engine.spark.jvm_launch import _properties_file
 from tablestore_engine.spark.session import SparkSettings, _start_environment, spark_conf
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
@@ -105,3 +112,30 @@ def test_workers_of_a_loopback_master_run_this_python() -> None:
     near = _start_environment(SparkSettings("spark://127.0.0.1:7077"), "/java")
     far = _start_environment(SparkSettings("spark://host:7077"), "/java")
     assert (near["PYSPARK_PYTHON"], far.get("PYSPARK_PYTHON")) == (sys.executable, None)
+
+
+def test_pyspark_that_was_not_tested_is_refused() -> None:
+    """The package, the check at the start, and the environments of the nightly run have the same minor versions."""
+    for version in ("4.1.0", "4.2.1", "4.3.0.dev0", pyspark.__version__):
+        session.check_pyspark(version)
+    for version in ("3.5.9", "4.0.5", "4.4.0", "5.0.0"):
+        with pytest.raises(Unsupported, match="TS1500") as raised:
+            session.check_pyspark(version)
+        assert version in raised.value.what
+    lowest, newest = session.PYSPARKS[0], session.PYSPARKS[-1]
+    bound = f"pyspark>={lowest[0]}.{lowest[1]},<{newest[0]}.{newest[1] + 1}"
+    assert f'"{bound}"' in (ROOT / "setup.py").read_text()
+    installed = [ROOT / "constraints.txt", *sorted(ROOT.glob("constraints-pyspark-*.txt"))]
+    pins = [re.search(r"^pyspark==(\d+)\.(\d+)", path.read_text(), re.MULTILINE) for path in installed]
+    assert sorted((int(pin[1]), int(pin[2])) for pin in pins if pin) == list(session.PYSPARKS)
+    targets = re.findall(r"^test-pyspark: (.*) ##", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert targets == [" ".join(path.stem.replace("constraints", "test") for path in installed[1:])]
+
+
+def test_session_of_a_pyspark_that_was_not_tested_is_not_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before anything starts; a running session of a notebook is not taken either."""
+    monkeypatch.setattr(pyspark, "__version__", "4.4.0")
+    with pytest.raises(Unsupported, match="TS1500"):
+        session.open_session(SparkSettings(), ScratchPlace(str(tmp_path)))
