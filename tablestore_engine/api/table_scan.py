@@ -5,6 +5,7 @@ INVARIANT  nothing but to_spark starts a JVM.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,6 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
-from tablestore_engine.api.optional_packages import load_package
 from tablestore_engine.api.scan_request import (
     Filter,
     ScanRequest,
@@ -23,6 +23,7 @@ from tablestore_engine.api.scan_request import (
 )
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.json_values import json_texts, object_texts
 from tablestore_engine.spark.frame_kinds import to_pandas
 from tablestore_engine.store.read.scan import ScanPlan
@@ -172,7 +173,7 @@ class Scan:
         >>> orders.scan().to_duckdb().aggregate("sum(amount)").fetchall()
         [(60.0,)]
         """
-        duckdb = load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
+        duckdb = _load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
         rows = self.to_arrow()  # a stream could be read once only
         return (
             duckdb.from_arrow(rows, connection=connection)
@@ -195,3 +196,16 @@ class Scan:
     def _bound(self, plan: ScanPlan) -> BoundCondition | None:
         condition = self.request.condition
         return None if condition is None else condition.bind(plan.schema)
+
+
+def _load_package(name: str, *, extra: str, needed_by: str) -> Any:  # noqa: ANN401 - a module that may be missing
+    """The module. Raises FixRequest TS1567 that names the extra which installs it."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise FixRequest(
+            "TS1567",
+            f"{needed_by} needs the package {name}",
+            why=str(error),
+            fix=f"pip install 'dbt-tablestore[{extra}]'",
+        ) from error

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tablestore_engine.ingest.canal_maxwell_ogg import CanalJson, MaxwellJson, OggJson
 from tablestore_engine.ingest.change_event import MessageReader
+from tablestore_engine.ingest.debezium import DebeziumAvro, DebeziumJson
 from tablestore_engine.ingest.file_source import FileSource
 from tablestore_engine.ingest.ingest_run import IngestRun, Say
-from tablestore_engine.ingest.ingest_spec import IngestSpec
-from tablestore_engine.ingest.message_readers import make_reader
+from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestSpec
 from tablestore_engine.ingest.table_sink import TableSink
-from tablestore_engine.log.avro_decode import FindSchema
+from tablestore_engine.log.avro_decode import AvroReader, FindSchema
 from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -32,6 +33,20 @@ def open_ingest(
         return source, make_reader(spec.format, find_schema)
 
     return IngestRun(spec, TableSink(warehouse, spec), open_source, runtime, say)
+
+
+def make_reader(change_format: ChangeFormat, find_schema: FindSchema) -> MessageReader:
+    """`find_schema`: the text of a schema of the registry, which Avro asks for."""
+    match change_format:
+        case ChangeFormat.DEBEZIUM_JSON:
+            return DebeziumJson()
+        case ChangeFormat.DEBEZIUM_AVRO:
+            return DebeziumAvro(AvroReader(find_schema))
+        case ChangeFormat.CANAL_JSON:
+            return CanalJson()
+        case ChangeFormat.MAXWELL_JSON:
+            return MaxwellJson()
+    return OggJson()
 
 
 def _no_registry(number: int) -> str:

@@ -27,7 +27,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.ingest.change_event import ReadRules
 from tablestore_engine.ingest.ingest_spec import ChangeFormat
 from tablestore_engine.ingest.message_decoder import MessageDecoder
-from tablestore_engine.ingest.message_readers import make_reader
+from tablestore_engine.ingest.open_ingest import make_reader
 from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_rows
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange

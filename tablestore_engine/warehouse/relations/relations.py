@@ -21,10 +21,11 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
+from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.warehouse.log.logs import Logs
-from tablestore_engine.warehouse.relations.comments import set_all_comments
 from tablestore_engine.warehouse.relations.relation_list import (
     RelationInfo,
     find_table,
@@ -187,4 +188,15 @@ class Relations:
             merged = {**view.column_comments, **columns}
             self.catalog.put_view(identifier, ViewDefinition(view.sql, comment or view.comment, merged))
             return
-        self.catalog.alter_table(identifier, lambda schema: set_all_comments(schema, comment, columns))
+        self.catalog.alter_table(identifier, lambda schema: _with_comments(schema, comment, columns))
+
+
+def _with_comments(schema: TableSchema, comment: str | None, columns: Mapping[str, str]) -> TableSchema:
+    """The schema with the table's comment (None: as it is) and those of the named columns."""
+    if comment is not None:
+        schema = set_comment(schema, comment)
+    known = {name.lower(): name for name in schema.field_names}
+    for name, text in columns.items():
+        if name.lower() in known:
+            schema = describe_column(schema, known[name.lower()], text or None)
+    return schema

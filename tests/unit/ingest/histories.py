@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.api import Engine, IngestReport, IngestSpec
 from tablestore_engine.ingest.ingest_run import IngestRun
-from tablestore_engine.ingest.message_readers import make_reader
+from tablestore_engine.ingest.open_ingest import make_reader
 from tablestore_engine.ingest.table_sink import TableSink
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
