@@ -12,8 +12,9 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, encode_marker
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
+from tablestore_engine.log.kafka.message_headers import RowHeaders
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope

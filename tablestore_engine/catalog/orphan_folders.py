@@ -1,4 +1,4 @@
-"""Folders that are no table any more, or not yet: what a DROP, a clone or a change of places left when it died.
+"""Folders that are no table: left by a DROP, a clone or a swap that was killed.
 
     <db>.db/.tablestore-dropped-<ms>-<uuid>   a dropped table, moved aside at that time; of a database: in the warehouse
     <db>.db/.tablestore-clone-<uuid>          a clone before it has its name

@@ -1,4 +1,4 @@
-"""What statements have read: the ground on which a test's verdict stands."""
+"""The table versions that statements have read, on which the verdict of a test is based."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a store keeps what commits stand on: of two conditional puts of one name one wins.
+"""Whether a store has conditional puts: of two puts of one name exactly one wins.
 
 CHANGE     the check of an object store when a database is created
 WHY        some stores accept the condition of a put and ignore it; two writers would then both have committed.

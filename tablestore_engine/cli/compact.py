@@ -1,4 +1,4 @@
-"""`tablestore compact`: fold sorted runs, take in level 0, join small files; also beside writers that leave it to this.
+"""`tablestore compact`: compacts sorted runs, level 0 and small files; also for tables whose writers do not compact.
 
 Steps      partition words → Table.compact → what was rewritten, or that nothing was due
 INVARIANT  exit status 0 means that nothing (of what was asked for) is left to do, not that something was done.

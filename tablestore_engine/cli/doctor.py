@@ -1,4 +1,4 @@
-"""`tablestore doctor`: is everything there that a build needs: warehouse, Java, Spark and its workers, brokers.
+"""`tablestore doctor`: checks what a build needs: warehouse, Java, Spark and its workers, brokers.
 
 INVARIANT  the first problem is printed as the error that a build would meet, and the exit status is 1.
 INVARIANT  where no warehouse exists yet, ./warehouse is tried, and not left behind.

@@ -1,4 +1,4 @@
-"""`tablestore expire`: let old snapshots of a table go, with the files that nothing else needs; or old partitions.
+"""`tablestore expire`: expires old snapshots and deletes the files that only they reference; or old partitions.
 
 Steps      snapshots: --keep, --older-than → Table.expire, which drops staged ones past their retention first;
            --partitions → Table.expire_partitions, which the table's options rule alone
@@ -69,7 +69,7 @@ class ExpiredTable:
         found = [one.line for one in self.report.staged]
         if self.is_gone:
             return found
-        return [*found, f"{self.table}: {_told(self.report, is_dry=self.is_dry)}"]
+        return [*found, f"{self.table}: {_summary(self.report, is_dry=self.is_dry)}"]
 
     def record(self) -> dict[str, object]:
         """For programs."""
@@ -142,7 +142,7 @@ def duration_ms(flag: str, text: str) -> int:
     return parse_duration_ms(flag, text)
 
 
-def _told(report: ExpireReport, *, is_dry: bool) -> str:
+def _summary(report: ExpireReport, *, is_dry: bool) -> str:
     if not report.snapshots:
         return f"no snapshot expires: {report.reason}"
     count = f"{report.snapshots} snapshot{'s' if report.snapshots > 1 else ''}"

@@ -1,4 +1,4 @@
-"""`tablestore ingest`: change messages of others into a keyed table, exactly once.
+"""`tablestore ingest`: change messages of other systems into a keyed table, exactly once.
 
 Steps      arguments → IngestSpec → Engine.ingest → what was done
 Ends       behind what is there now; with --follow at SIGTERM or Ctrl-C, behind the batch that is being written

@@ -1,4 +1,4 @@
-"""`tablestore log show`: where the logs of tables stand and who writes them; `drop` is in log_drop.py.
+"""`tablestore log show`: the state of the logs of tables, and their writers; `drop` is in log_drop.py.
 
 CHANGE     the output of `tablestore log`
 INVARIANT  nothing is disturbed: who publishes meanwhile goes on (log/kafka/log_state.py).
@@ -16,8 +16,8 @@ from pathlib import Path
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.log_drop import add_drop_options, run_drop
 from tablestore_engine.cli.log_metrics import render_metrics
-from tablestore_engine.cli.metrics import write_metrics
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
+from tablestore_engine.cli.prometheus_text import write_metrics
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_names, open_engine
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.spi import KAFKA_ENV

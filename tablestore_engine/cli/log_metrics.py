@@ -1,5 +1,6 @@
 """Figures of logs for Prometheus.
 
+CHANGE     the Prometheus metrics of `tablestore log show`
 INVARIANT  a table that could not be asked has tablestore_log_up 0, and nothing else.
 """
 
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tablestore_engine.cli.metrics import Family, Record, at, render_families
+from tablestore_engine.cli.prometheus_text import Family, Record, at, render_families
 
 
 def _offsets(*path: str) -> Callable[[Record], object]:

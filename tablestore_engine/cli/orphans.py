@@ -1,4 +1,4 @@
-"""`tablestore orphans`: what killed writers, dropped stages and stopped commands left on the disk; --delete deletes it.
+"""`tablestore orphans`: lists orphan files of failed writers, dropped stages, stopped commands; --delete deletes them.
 
 INVARIANT  without --delete nothing changes. A table that cannot be understood keeps all its files, the others go on,
            and the exit status is 1.

@@ -1,4 +1,4 @@
-"""`tablestore publish`: what the log of a table still lacks, or a staged snapshot and then the log; --reset repairs.
+"""`tablestore publish`: sends what the log of a table lacks, or publishes a staged snapshot first; --reset repairs.
 
 INVARIANT  publishing again is harmless: what the topic has is never sent twice.
 """

@@ -1,4 +1,4 @@
-"""`tablestore staged`: staged snapshots that wait for their tests: list, show, drop, publish.
+"""`tablestore staged`: staged snapshots that are not published: list, show, drop, publish.
 
 INVARIANT  the rule is the engine's (warehouse/gate/gate_rule.py), the same that dbt uses: every gate is green for these
            very rows, and what one test read together is published together; --force publishes one all the same.

@@ -1,6 +1,6 @@
 """`tablestore streams`: which tables follow which sources, and how far each lags; for people and for Prometheus.
 
-CHANGE     `tablestore streams`, and its Prometheus metrics
+CHANGE     `tablestore streams`
 INVARIANT  nothing is read but metadata, no broker is asked, no JVM starts.
 INVARIANT  the exit status is 1 when a table cannot go on by itself; the file for Prometheus is written first.
 """
@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tablestore_engine.api import stream_lags
-from tablestore_engine.cli.metrics import Family, at, render_families, write_metrics
 from tablestore_engine.cli.output import print_json, print_table, say, to_utc
+from tablestore_engine.cli.prometheus_text import write_metrics
+from tablestore_engine.cli.stream_metrics import render_metrics
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
 from tablestore_engine.ui.lag_records import lag_record
 
@@ -29,13 +30,6 @@ _COLUMNS = (
     "lag seconds",
     "last commit",
     "trouble",
-)
-_FAMILIES: tuple[Family, ...] = (
-    ("up", "1 when the table can go on with this source", lambda one: one["trouble"] is None),
-    ("lag_snapshots", "Snapshots of the source that the table has not taken", at("lag", "snapshots")),
-    ("lag_rows", "Changed rows of them", at("lag", "rows")),
-    ("lag_seconds", "For how long the oldest of them has been committed", at("lag", "seconds")),
-    ("committed_timestamp_seconds", "When the table was written last", at("committed_seconds")),
 )
 
 
@@ -52,8 +46,7 @@ def _run(arguments: argparse.Namespace) -> int:
         found = stream_lags(engine, list_names(engine, arguments.table))
     records = [lag_record(one, now_ms) for one in found]
     if arguments.prometheus:
-        text = render_families("tablestore_stream", ("table", "follows"), _FAMILIES, records)
-        write_metrics(Path(arguments.prometheus), text)
+        write_metrics(Path(arguments.prometheus), render_metrics(records))
         for record in records:
             if record["trouble"] is not None:
                 say(f"{record['table']} ← {record['follows']}: {record['trouble']}")

@@ -1,4 +1,4 @@
-"""Where a command works: the warehouse, the table, the brokers; the same arguments on every command.
+"""The warehouse, table and brokers of a command; the same arguments on every command.
 
 CHANGE     which warehouse, brokers and Spark settings a command has
 INVARIANT  a warehouse is never made by looking for one.

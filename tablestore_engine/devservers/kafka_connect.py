@@ -8,7 +8,7 @@ Steps      1 lock the folder  2 jars and Java  3 how it begins (postgres/connect
            5 start in a session of its own  6 state file  7 wait until connector and task run
 INVARIANT  a connector whose task has failed is never "running", whatever its process does.
 INVARIANT  the folder is this user's alone (0700) and belongs to one source: how far it is lies there.
-INVARIANT  who asks Connect has its word, which only this user can read: it tells its settings and takes others.
+INVARIANT  requests to Connect need its password, which only this user can read: Connect shows and changes its settings.
 INVARIANT  a process that we started is in the state file, or has ended: also when Ctrl-C ends the wait.
 WHY        standalone, in one process: this is for one machine. Elsewhere people have a Connect of theirs.
 """
@@ -116,10 +116,10 @@ def start_connect(
 def _write_files(
     folder: Path, source: DatabaseSource, brokers: str, port: int, tables: tuple[str, ...]
 ) -> None:
-    word = secrets.token_urlsafe(24)
-    users, login = rest_login(folder, word)
+    password = secrets.token_urlsafe(24)
+    users, login = rest_login(folder, password)
     for name, text in (
-        ("rest-word", word),
+        ("rest-password", password),
         ("rest-users", users),
         ("rest-login", login),
         ("worker.properties", worker_properties(brokers, port, folder)),

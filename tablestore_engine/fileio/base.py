@@ -1,4 +1,4 @@
-"""The file-system port: what every store of bytes must promise so that commits are all or nothing.
+"""The file-system port: the guarantees of a store on which atomic commits depend.
 
 CHANGE     a guarantee of the file system
 Parts      `FileIO` is what disks and object stores have in common: names and bytes. `FolderStore` is what only folders

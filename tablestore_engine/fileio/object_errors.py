@@ -1,4 +1,4 @@
-"""What an object store refuses, as errors that name the object and the next step.
+"""Errors of an object store as errors that name the object and the next step.
 
 INVARIANT  StorageError: the store surely did nothing. StoreAnswerUnknown: it may have done it, or may do it later; that
            is an OSError, and the caller of a claim reads back (P4).

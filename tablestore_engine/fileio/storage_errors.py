@@ -1,4 +1,4 @@
-"""What a disk says no with, as errors that name the path and the next step.
+"""Errors of a disk as errors that name the path and the next step.
 
 INVARIANT  the outcome of the failed call is known: nothing was written under the name. Every other OSError (an answer
            that was lost) passes as it is, and is read back by whoever commits.

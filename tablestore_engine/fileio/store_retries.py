@@ -1,4 +1,4 @@
-"""A request to an object store without a clear answer is made again, after a growing pause.
+"""A request to an object store without a clear answer is retried, with growing pauses.
 
 CHANGE     how often a request to an object store is retried, and when a warning is logged
 INVARIANT  only answers that say nothing are repeated: a refusal, "missing" and "exists" are answers.

@@ -1,4 +1,4 @@
-"""Addresses of warehouses: which scheme leads to which store, and the FileIO of each. The one place that knows.
+"""Which address scheme leads to which store, and the FileIO of each. The only place that decides this.
 
 CHANGE     which address leads to which store
 Steps      a new store: its FileIO in a file beside local.py, which passes tests/unit/fileio/port_promises.py, and its

@@ -1,4 +1,4 @@
-"""Avro container files taken apart before a decoder sees them: framing, compression and the writer's schema, bounded.
+"""Splits Avro container files before a decoder sees them: framing, compression and the writer's schema, within limits.
 
 Steps      magic → header map → is the codec known → writer's schema within limits → each block unpacked up to a limit
 INVARIANT  memory is bounded: all blocks together unpack to RATIO_MAX times the file's size at most (or FREE_BYTES).

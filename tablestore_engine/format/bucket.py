@@ -1,5 +1,6 @@
 """Row → bucket: Paimon's hash of the bucket key, over whole Arrow columns (format.md#buckets).
 
+CHANGE     the bucket of a row (options bucket, bucket-key, bucket-function.type)
 Steps      a BinaryRow of each row is never built: its 8-byte words are arrays, one per word position;
            rows whose texts have equal padded lengths have words at equal positions and are hashed together
 INVARIANT  equal to murmur over binary_row.encode_bare_row for every row (tests/laws/test_bucket_laws.py).

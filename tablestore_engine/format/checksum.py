@@ -1,4 +1,4 @@
-"""A checksum inside each file that tells damaged bytes from written ones, and that other readers ignore.
+"""A checksum inside each file that detects damaged bytes; other readers ignore it.
 
 Steps      bytes with CHECKSUM_PLACEHOLDER → CRC-32 over all of them → its eight digits in the place of the placeholder
 INVARIANT  a file of another engine, which has no checksum, is read as it is; one with a wrong checksum is refused, and
@@ -73,8 +73,8 @@ def name_with_checksum(stem: str, data: bytes) -> str:
 
 def verify_name_checksum(data: bytes, what: str, name: str) -> None:
     """Raises FixData TS1160 when the name has a checksum that does not fit the bytes."""
-    told = _SUM_IN_NAME.search(name)
-    if told is not None and told[1] != f"{zlib.crc32(data):08x}":
+    named = _SUM_IN_NAME.search(name)
+    if named is not None and named[1] != f"{zlib.crc32(data):08x}":
         raise damaged(what, name, "its bytes do not fit the checksum in its name")
 
 

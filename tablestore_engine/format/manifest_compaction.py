@@ -1,5 +1,7 @@
-"""Which manifests of its base list a commit writes anew (format.md#manifest-lists): pure choices on their facts.
+"""Which manifests of its base list a commit rewrites (format.md#manifest-lists): pure choices on their facts.
 
+CHANGE     when manifests are rewritten (options manifest.merge-min-count, manifest.full-compaction-threshold-size,
+           manifest.target-file-size)
 Steps      1 DELETEs and small manifests have piled up → full merge: all untidy ones, and of the tidy ones those
              that have a file which is gone
            2 else small manifests are joined, DELETEs kept where their ADD lies elsewhere

@@ -1,5 +1,6 @@
 """Partition values: Python objects ⇄ BinaryRow bytes, and → directory names (format.md#partitions).
 
+CHANGE     partition values and folder names (options partition.default-name, partition.legacy-name)
 INVARIANT  readers compute the directory from the bytes: both forms come from the same values, exactly.
 """
 

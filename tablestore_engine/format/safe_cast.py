@@ -1,11 +1,12 @@
-"""A column as another Arrow type, or pa.ArrowInvalid: Arrow's safe cast, and the losses that it lets pass.
+"""A column as another Arrow type, or pa.ArrowInvalid: Arrow's safe cast, which also refuses losses that Arrow permits.
 
 CHANGE     which cast of incoming values is safe
-Steps      structs, lists and maps are taken apart: fields by name without case, each child cast by the same rules
-Losses     TIMESTAMP to DATE drops the time of day · DOUBLE beyond the range of FLOAT becomes infinite · any number
+Steps      structs, lists and maps are cast child by child, by the same rules; fields are matched by name without case
+Refused    losses that Arrow's safe cast permits: TIMESTAMP to DATE drops the time of day ·
+           DOUBLE beyond the range of FLOAT becomes infinite · any number
            but 0 becomes true · floats that become DECIMAL are rounded, and DECIMALs that become floats · texts of
-           large numbers become infinite · numbers become times, and times numbers, of a unit that nobody named ·
-           TIMESTAMP to TIME drops the date · a zone is dropped or made up
+           large numbers become infinite · numbers become times, and times numbers, of an unnamed unit ·
+           TIMESTAMP to TIME drops the date · a zone is dropped or added
 INVARIANT  DOUBLE to FLOAT rounds to the nearest value; a text is parsed to the nearest value.
 INVARIANT  a float becomes the DECIMAL that is written like it (1.24), and a DECIMAL the float, else it is refused. Both
            go by text: Arrow's own casts between them are often off in the last digits.

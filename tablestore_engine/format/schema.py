@@ -32,8 +32,8 @@ _REQUIRED = ("id", "fields", "highestFieldId", "partitionKeys", "primaryKeys", "
 class TableSchema:
     """One version of a table's schema; `options` is a plain dict of text that nobody changes in place.
 
-    `claim`: which commit made it, when it counts only if a snapshot names it (readers ignore the key); None: it counts
-    by itself. It says nothing of the content, so that it is not compared.
+    `claim`: the commit that wrote this schema. With a claim the schema is valid only if a snapshot names it (readers
+    ignore the key); None: it is valid without. A claim is no part of the content and is not compared.
     """
 
     id: int

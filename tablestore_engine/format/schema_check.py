@@ -1,4 +1,4 @@
-"""What no new schema of ours may have, though objects can express it: names and types that a reader would lose.
+"""Refuses names and types in a new schema that the format allows and a reader would lose.
 
 Steps      names that differ only in case, collations, structs without fields → encode, decode, compare
 INVARIANT  each schema file that this engine makes was checked here (SchemaStore.claim); a copy of one that counts

@@ -1,6 +1,6 @@
 """Statistics of a file's columns: minimum, maximum, null count, as Paimon keeps them (format.md#statistics).
 
-CHANGE     the length of column statistics (option metadata.stats-mode)
+CHANGE     the length of column statistics (options metadata.stats-mode, fields.<column>.stats-mode)
 Steps      per column and piece: count nulls -> min and max where the type has an order; at the end: those of all
            pieces -> truncate -> encode both rows
 PAIMON     strings are cut by code points, binaries by bytes; a cut maximum is rounded up, and where that is

@@ -22,8 +22,8 @@ NO_SNAPSHOT, UNSAID = 0, -1
 
 @dataclass(frozen=True)
 class LogBorder:
-    """`is_exact`: the log up to `place`, folded by key, is the table at the snapshot, and each row of a later one lies
-    behind. `begins`: the log was begun (anew) here, and nothing is said of what lies before: `beginning` names it.
+    """`is_exact`: the latest message per key up to `place` is the table at the snapshot, and rows of later ones follow.
+    `begins`: the log was (re)started here; what came before is unknown: `beginning` names it.
     `schema_id`: of the snapshot, None where nobody says.
     """
 

@@ -1,6 +1,6 @@
 """Changelog rows → Kafka messages: key bytes, value bytes, row kind, in the formats that Flink has.
 
-CHANGE     the message of a changelog row
+CHANGE     the message of a changelog row (option log.ignore-delete)
 Rows       mode      +I, +U            -U               -D
            upsert    a put             not sent         null (tombstone)
            all       a put             a retraction, with the row that was

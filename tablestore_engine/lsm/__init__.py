@@ -1,1 +1,1 @@
-"""Versions of a row become one row; which files to fold. Pure over Arrow, numpy and polars: no files here."""
+"""Merge versions of a row into one row; choose compactions. Pure over Arrow, numpy and polars, without files."""

@@ -1,12 +1,12 @@
-"""Where the changelog of a keyed table comes from: the hooks that a value of `changelog-producer` has a say in.
+"""Where the changelog of a keyed table comes from: the hooks that a value of `changelog-producer` decides.
 
-CHANGE     where the changelog of a table comes from (option changelog-producer)
+CHANGE     where the changelog of a table comes from (options changelog-producer, changelog-producer.row-deduplicate)
 Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge.merge_on_write)
            read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
-           full    a stream begins with the whole table: which levels have been told by then?   (store.read.scan)
-           fold    none asks: a fold of merge-on-write changes no row that anybody sees. The producer that would answer,
+           full    a stream begins with the whole table: which levels have been sent by then?   (store.read.scan)
+           compact none asks: a compaction of merge-on-write changes no visible row. The producer that would answer,
                    full-compaction, is of tables that others write
-INVARIANT  each change is told once: a producer that tells at the merge, or later, is silent about the rows that wait.
+INVARIANT  each change is sent once: a producer that sends at the merge, or later, sends nothing of rows before it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PRODUCERS = {
     "none": ChangelogProducer(reads_delta=True),
     "lookup": ChangelogProducer(writes_at_merge=True, tells_late=True),
     "input": ChangelogProducer(),  # its writer stores the rows as they came: changelog files that we only read
-    "full-compaction": ChangelogProducer(tells_last=True),  # its folds write them
+    "full-compaction": ChangelogProducer(tells_last=True),  # its compactions write them
 }
 
 

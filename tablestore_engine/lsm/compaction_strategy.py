@@ -2,7 +2,7 @@
 
 CHANGE     which runs are compacted (options num-sorted-run.compaction-trigger,
            compaction.max-size-amplification-percent)
-Steps      1 dead rows: a file more than half dead, in a bucket where that matters → fold down to its run
+Steps      1 deleted rows: a file more than half deleted, in a bucket where that matters → compact down to its run
            2 too many runs, or no free level: the newest runs, extended while the next one is not much larger
            3 where the table sets a bound: upper runs too large for the lowest → all runs
            4 the chosen runs → groups: files that stay are cut out, neighbours join
@@ -11,7 +11,7 @@ INVARIANT  a unit's runs are the newest ones: no version moves above a newer one
 INVARIANT  groups and files that stay have disjoint key ranges, so the output level is one sorted run.
 INVARIANT  the output level is below every run that is not in the unit, and at least 2 unless nothing lies above.
 Cost       sizes double from run to run, so a row, and a byte, is rewritten O(log n) times and a bucket has ≤ RUNS_MAX
-           runs. Below the floors that does not hold: a fold of tiny runs rewrites at most RUNS_MAX × BYTES_FLOOR more.
+           runs. Below the floors that does not hold: compacting tiny runs rewrites at most RUNS_MAX × BYTES_FLOOR more.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from tablestore_engine.lsm.levels import FileSummary, Levels
 
-RUNS_MAX = 10  # more runs than this are folded
-ROWS_FLOOR = 8_192  # smaller runs count as this many rows: folding them costs nothing
+RUNS_MAX = 10  # more runs than this are compacted
+ROWS_FLOOR = 8_192  # smaller runs count as this many rows: compacting them costs nothing
 BYTES_FLOOR = 65_536  # and as this many bytes
 DEAD_ROWS_MIN = 65_536  # fewer dead rows in the whole bucket are not worth a snapshot of their own
 SMALL_FILE_SHARE = 0.5  # of the target size: smaller files are joined with their neighbours
@@ -42,16 +42,16 @@ class CompactionUnit:
 
 
 def needs_compaction(levels: Levels) -> bool:
-    """Whether an upsert has to fold first, because the next run would be level 0."""
+    """Whether an upsert has to compact first, because the next run would be level 0."""
     return levels.next_level < 1
 
 
 def pick(
     levels: Levels, *, target_bytes: int, runs_max: int = RUNS_MAX, amplification_max: int | None = None
 ) -> CompactionUnit | None:
-    """What to fold now, or None. After folding what it picks there is a free level and runs ≤ `runs_max`.
+    """What to compact now, or None. After that compaction there is a free level and runs ≤ `runs_max`.
 
-    amplification_max   percent: upper runs with more bytes than this share of the lowest are all folded into it
+    amplification_max   percent: upper runs with more bytes than this share of the lowest are all compacted into it
     """
     allowed = max(1, min(runs_max, levels.count - 2))
     runs = levels.runs
@@ -103,12 +103,12 @@ def _dead_prefix(levels: Levels) -> int:
     if sum(file.dead for file in files) < DEAD_ROWS_MIN:
         return 0
     oldest = [
-        i for i, run in enumerate(levels.runs, start=1) if any(_is_mostly_dead(file) for file in run.files)
+        i for i, run in enumerate(levels.runs, start=1) if any(_is_mostly_deleted(file) for file in run.files)
     ]
     return max(oldest, default=0)
 
 
-def _is_mostly_dead(file: FileSummary, share: float = 0.5) -> bool:
+def _is_mostly_deleted(file: FileSummary, share: float = 0.5) -> bool:
     return file.dead > share * file.rows
 
 
@@ -141,7 +141,7 @@ def _can_stay(section: list[FileSummary], output_level: int, target_bytes: int, 
         len(section) == 1
         and only.level == output_level
         and only.size_bytes >= SMALL_FILE_SHARE * target_bytes
-        and not _is_mostly_dead(only, dead_share)
+        and not _is_mostly_deleted(only, dead_share)
     )
 
 

@@ -1,4 +1,4 @@
-"""Rows that meet: which are versions of one key, and in which order. Every merge begins here, whoever brings the rows.
+"""Versions of a key: which rows have the same key, and their order. Every merge begins here.
 
 CHANGE     the order of the versions of a key
 Order      key, then (as far as the caller has them) sequence field, sequence number, retractions before additions,

@@ -1,5 +1,6 @@
 """The shape of one bucket: which files make which sorted run, and where the next run goes.
 
+CHANGE     the levels of a bucket (option num-levels)
 INVARIANT  files of one level ≥ 1 never overlap; a level is one sorted run.
 INVARIANT  new runs go below (to a smaller level than) all others, never to level 0, which is other writers' inbox.
 PAIMON     a file at a higher level than num-levels − 1 raises the number of levels (format.md#merge-order).
@@ -48,7 +49,7 @@ class SortedRun:
 
     @property
     def live_bytes(self) -> float:
-        """Their share of the bytes: about what a fold writes of this run."""
+        """Their share of the bytes: about what a compaction writes of this run."""
         return sum(file.size_bytes * file.live / max(file.rows, 1) for file in self.files)
 
 
@@ -74,12 +75,12 @@ class Levels:
 
     @property
     def top(self) -> int:
-        """The highest level: where a full fold writes."""
+        """The highest level: where a full compaction writes."""
         return self.count - 1
 
     @property
     def next_level(self) -> int:
-        """Level of the next run: lowest non-empty − 1, the top for an empty bucket; 0 means that it must fold first."""
+        """Level of the next run: lowest non-empty − 1, the top for an empty bucket; 0 means: compact first."""
         return _next_level((run.level for run in self.runs), self.count)
 
 

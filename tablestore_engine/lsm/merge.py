@@ -1,4 +1,4 @@
-"""The merge of a bucket: rows among themselves, then with the stored rows of their keys, and what that changed.
+"""The merge of a bucket: incoming rows among themselves, then with stored rows of their keys.
 
 CHANGE     the result, deletions and changelog of a merge
 Steps      1 pairs of a hit: (stored, incoming), turned round where the sequence field calls the stored row newer

@@ -2,7 +2,7 @@
 
 LAW        a lone version is its own outcome: keys with one row never reach an engine.
 LAW        merging is associative: versions merged in two goes give what they give in one. A batch is merged before it
-           meets the stored row, level 0 before the runs below it, a fold takes some runs of many.
+           meets the stored row, level 0 before the runs below it, a compaction takes some runs of many.
 LAW        the outcome may be a retraction: older versions that are not here may still have to go. Only who knows that
            nothing older exists takes it for "no row".
 tests/laws/test_merge_engine_laws.py holds them for every registered engine, through every caller.

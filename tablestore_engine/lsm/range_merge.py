@@ -1,4 +1,4 @@
-"""Sorted sources side by side, one key range after the other: what a merge of any size holds at once is one range.
+"""Merges sorted sources one key range after the other, so that a merge of any size holds one range in memory.
 
 CHANGE     where a large bucket is cut into key ranges
 Steps      1 each chain is read on until it holds its share  2 the range ends with the smallest of the last keys that

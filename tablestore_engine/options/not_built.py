@@ -1,4 +1,4 @@
-"""Options of Paimon that this engine does not follow: nobody may set one here, since it would be stored without effect.
+"""Options of Paimon that this engine does not follow: refused, since they would be stored without effect.
 
 INVARIANT  a feature whose promise a write of ours would break on another engine's table is in format/capability.py too.
 """

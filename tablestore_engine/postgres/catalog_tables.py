@@ -1,7 +1,7 @@
-"""Tables of a PostgreSQL, as its catalog has them, and which of them can be followed.
+"""Tables of a PostgreSQL database as its catalog lists them, and which of them can be followed.
 
 CHANGE     which PostgreSQL tables can be followed
-WHY        what cannot be followed is named before its first row comes: the database's log has no word of it later.
+WHY        what cannot be followed is reported before its first row: the database's log does not show it later.
 """
 
 from __future__ import annotations
@@ -155,8 +155,8 @@ def key_of(table: CatalogTable) -> tuple[str, ...]:
     chosen = primary or (others[0] if len(others) == 1 else None)
     if chosen is None or not chosen.is_plain or not required.issuperset(chosen.columns):
         return ()
-    is_told = table.identity == "f" or chosen.is_identity or (table.identity == "d" and chosen.is_primary)
-    return chosen.columns if is_told else ()
+    is_sent = table.identity == "f" or chosen.is_identity or (table.identity == "d" and chosen.is_primary)
+    return chosen.columns if is_sent else ()
 
 
 def why_unfit(table: CatalogTable, version: int) -> TablestoreError | None:
@@ -213,6 +213,6 @@ def find_risky(table: CatalogTable) -> tuple[str, ...]:
     )
 
 
-def quoted(words: Sequence[str]) -> str:
+def quoted(names: Sequence[str]) -> str:
     """A name in SQL."""
-    return ".".join('"' + one.replace('"', '""') + '"' for one in words)
+    return ".".join('"' + one.replace('"', '""') + '"' for one in names)

@@ -1,6 +1,6 @@
 """The REST interface of a running Kafka Connect: its connectors, and what it says of them.
 
-INVARIANT  requests carry the password of `rest-word`, a file that only this user can read: Connect shows its settings
+INVARIANT  requests carry the password in `rest-password`, a file for this user alone: Connect shows its settings
            to those who have it, and takes others.
 """
 
@@ -74,8 +74,8 @@ def ask_connect(
     if data is not None:
         request.add_header("Content-Type", "application/json")
     with suppress(FileNotFoundError):
-        word = (Path(info.data_dir) / "rest-word").read_text("utf-8")
-        login = base64.b64encode(f"{REST_USER}:{word}".encode()).decode()
+        password = (Path(info.data_dir) / "rest-password").read_text("utf-8")
+        login = base64.b64encode(f"{REST_USER}:{password}".encode()).decode()
         request.add_header("Authorization", f"Basic {login}")
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with opener.open(request, timeout=seconds) as answer:

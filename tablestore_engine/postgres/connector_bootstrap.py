@@ -1,4 +1,4 @@
-"""How a source begins: go on where Connect was, or anew, or not at all.
+"""How a source starts: resume where Connect was, load for the first time, or refuse.
 
 CHANGE     whether a source database is loaded for the first time or resumed
 Steps      look at folder, database and brokers → decide → anew: slot, publication, topics and offsets of before go; a
@@ -7,7 +7,7 @@ INVARIANT  a first load that was not completed is never gone on with: its second
            first rows, and what was deleted between them would stay for ever. Nobody was promised it: it begins anew.
 INVARIANT  a slot without the offsets that belong to it, or offsets without their slot, is never gone on with either;
            but what a sync has promised is never thrown away unasked.
-CRASH      anew: the record is written last; a start that died before is told of, or its leftovers are taken away.
+CRASH      anew: the record is written last; a start that died before is reported, or what it left is deleted.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def is_first_load_done(folder: Path) -> bool:
 
 
 def has_loaded(offsets: bytes) -> bool:
-    """Of Connect's file, where Debezium's own words stand between Java's: the load is complete, or long past."""
+    """Of Connect's file, in which Debezium's values are among Java's: the load is complete."""
     return b'"snapshot_completed":true' in offsets or (b'"lsn' in offsets and b'"snapshot"' not in offsets)
 
 

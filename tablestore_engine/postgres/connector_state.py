@@ -1,4 +1,4 @@
-"""What is remembered of a source, in the folder that holds how far Connect is.
+"""The stored state of a source, in the folder of Connect's offsets.
 
 CHANGE     the stored state of a source database
 INVARIANT  `reached` only grows: what a sync has promised is in the tables, and the database cannot be before it.
@@ -145,7 +145,7 @@ def check_record(record: SourceRecord, source: DatabaseSource, here: Identity, c
     ]
     for known, now, sentence in differences:
         if known != now:
-            raise _changed(source, sentence.format(_told(known), _told(now)))
+            raise _changed(source, sentence.format(_as_text(known), _as_text(now)))
     if record.reached and place_number(here.place) < place_number(record.reached):
         raise _changed(
             source,
@@ -153,7 +153,7 @@ def check_record(record: SourceRecord, source: DatabaseSource, here: Identity, c
         )
 
 
-def _told(value: object) -> str:
+def _as_text(value: object) -> str:
     if isinstance(value, tuple):
         return ", ".join(map(str, value)) or "of all patterns"
     return str(value)

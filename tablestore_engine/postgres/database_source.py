@@ -2,7 +2,7 @@
 
 CHANGE     the properties of the Debezium connector, which creates the replication slot
 INVARIANT  the password is in none of these: Connect takes it from its environment when it needs it, and what its REST
-           interface shows is the place, not the word.
+           interface shows is the file, not the password.
 INVARIANT  one topic of one partition for each table: the order of its changes, keys that move and TRUNCATE included.
 """
 
@@ -82,7 +82,7 @@ def parse_source(name: str, url: str, tables: Sequence[str] = ()) -> DatabaseSou
 
 
 def _split(url: str) -> tuple[SplitResult, int]:
-    """What is no address may be a word that nobody may see: it is not repeated."""
+    """A text that is no address may be a password: it is not repeated."""
     try:
         parts = urlsplit(url)
         port = parts.port or 5432
@@ -111,11 +111,11 @@ def _wrong(what: str, why: str, *, name: str = "shop") -> FixRequest:
     )
 
 
-def rest_login(folder: Path, word: str) -> tuple[str, str]:
-    """Texts of two files: who may ask Connect over REST, and where it is told so."""
+def rest_login(folder: Path, password: str) -> tuple[str, str]:
+    """Texts of two files: the user of Connect's REST interface, and the login configuration."""
     file = str(folder / "rest-users").replace("\\", "\\\\").replace('"', '\\"')
     login = f'KafkaConnect {{\n{_REST_LOGIN}.PropertyFileLoginModule required file="{file}";\n}};\n'
-    return f"{REST_USER}={word}\n", login
+    return f"{REST_USER}={password}\n", login
 
 
 def worker_properties(brokers: str, rest_port: int, folder: Path) -> str:

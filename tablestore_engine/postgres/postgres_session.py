@@ -1,4 +1,4 @@
-"""A connection to the database itself: to ask what it is, how far it is, and what its tables are.
+"""A connection to the source database: its identity, log position and tables.
 
 Optional   psycopg, which the extra `postgres` brings, is imported when a database is asked
 INVARIANT  the password is in no error: PostgreSQL's sentences do not have it, and ours name the address without it.

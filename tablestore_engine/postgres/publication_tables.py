@@ -1,4 +1,4 @@
-"""Which tables a source follows: those of its record, and those that came later, each whole or named.
+"""Which tables a source follows: those of its record, and later ones, either complete or reported.
 
 look_at_tables compares the catalog with the record at each sync; Look has the result. publish adds a table to the
 publication, make_publication makes an empty one.
@@ -154,7 +154,7 @@ def why_torn(source: DatabaseSource, table: CatalogTable, followed: FollowedTabl
             f"it was taken out of the publication {source.slot}, and changes were not sent",
         )
     if key_of(table) != followed.key:
-        why = f"its key was {_told(followed.key)} and is {_told(key_of(table))}"
+        why = f"its key was {_as_text(followed.key)} and is {_as_text(key_of(table))}"
         return _torn(source, table.title, why, "; drop the warehouse's table before")
     if followed.leaves.keys() - table.leaves.keys():
         return _torn(source, table.title, "a partition of it was dropped or detached, with its rows")
@@ -177,7 +177,7 @@ def _keep(look: Look, name: str, trouble: TablestoreError | None, followed: Foll
         look.trouble[name] = trouble
 
 
-def _told(columns: tuple[str, ...]) -> str:
+def _as_text(columns: tuple[str, ...]) -> str:
     return f"({', '.join(columns)})"
 
 
@@ -195,11 +195,11 @@ def _torn(source: DatabaseSource, table: str, why: str, more: str = "") -> FixRe
 
 def make_publication(connection: Any, source: DatabaseSource, version: int) -> None:  # noqa: ANN401 - psycopg's
     """Empty; changes of partitions under the name of their root, values of generated columns too."""
-    words = ["publish_via_partition_root = true"] if version >= _ROOT_SINCE else []
-    words += ["publish_generated_columns = stored"] if version >= _GENERATED_SINCE else []
+    options = ["publish_via_partition_root = true"] if version >= _ROOT_SINCE else []
+    options += ["publish_generated_columns = stored"] if version >= _GENERATED_SINCE else []
     name = quoted((source.slot,))
     connection.execute(f"drop publication if exists {name}")
-    connection.execute(f"create publication {name}" + (f" with ({', '.join(words)})" if words else ""))
+    connection.execute(f"create publication {name}" + (f" with ({', '.join(options)})" if options else ""))
 
 
 def publish(connection: Any, source: DatabaseSource, table: CatalogTable) -> TablestoreError | None:  # noqa: ANN401

@@ -1,4 +1,4 @@
-"""How far PostgreSQL is, and whether Connect has sent that much.
+"""The log position of PostgreSQL, and whether Connect has sent everything up to it.
 
 wait_sent: everything that was committed in the database before the call lies in Kafka when it returns.
 wait_ended: every transaction that had begun has ended.
@@ -44,8 +44,8 @@ def wait_sent(
     """
     with open_database(source, environ) as connection:
         place = str(connection.execute(_TELL).fetchone()[0])
-        told_ms = runtime.now_ms()
-        deadline = told_ms + int(seconds * 1000)
+        reported_ms = runtime.now_ms()
+        deadline = reported_ms + int(seconds * 1000)
         while not _is_confirmed(connection, source, place):
             check()
             if runtime.now_ms() > deadline:
@@ -55,9 +55,9 @@ def wait_sent(
                     why=f"slot {source.slot} has not confirmed {place} within {seconds:.0f} s; nothing was read",
                     fix="look at tablestore connect status, and repeat: a first load may take long",
                 )
-            if runtime.now_ms() >= told_ms + _AGAIN_SECONDS * 1000:
+            if runtime.now_ms() >= reported_ms + _AGAIN_SECONDS * 1000:
                 connection.execute(_TELL)
-                told_ms = runtime.now_ms()
+                reported_ms = runtime.now_ms()
             runtime.sleep(_POLL_SECONDS)
         return place
 

@@ -142,12 +142,12 @@ def find_unsent(connection: Any, doubts: Sequence[Doubt], since: Since) -> Doubt
 
 def _has_rows(connection: Any, doubt: Doubt, since: Since) -> bool:  # noqa: ANN401 - psycopg's
     """All names are quoted."""
-    words: tuple[str, ...] = ()
+    arguments: tuple[str, ...] = ()
     if doubt.made:
-        older, words = "(age(xmin) >= age(%s::xid) or age(xmin) < 0)", (doubt.made,)
+        older, arguments = "(age(xmin) >= age(%s::xid) or age(xmin) < 0)", (doubt.made,)
     elif since.is_usable:
-        older, words = "(age(xmin) > age(%s::xid) or age(xmin) < 0)", (str(since.transaction),)
+        older, arguments = "(age(xmin) > age(%s::xid) or age(xmin) < 0)", (str(since.transaction),)
     else:
         older = "true"
     asked = f"select 1 from {doubt.relation} where {doubt.condition} and {older} limit 1"
-    return connection.execute(asked, words).fetchone() is not None
+    return connection.execute(asked, arguments).fetchone() is not None

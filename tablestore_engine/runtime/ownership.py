@@ -1,4 +1,4 @@
-"""Whose folders these are: ours are made for this user alone, another user's are not used without a word.
+"""Owners of folders: ours are for this user alone, another user's are refused.
 
 INVARIANT  this user, root, under sudo the caller, and whoever TABLESTORE_TRUSTED_OWNERS names may own a folder;
            nobody else may.

@@ -1,4 +1,4 @@
-"""The port of progress: who does long work says how much there is and how much is done; who shows it is given.
+"""The port of progress: long work reports its amount and what is done; a display is passed in.
 
 INVARIANT  no layer of the engine imports what shows progress: a Runtime carries it. By default nothing is shown.
 """

@@ -1,4 +1,4 @@
-"""Where a session's scratch folder lies: apart from the warehouse, whose disk may be full, read-only or no disk at all.
+"""The scratch folder of a session: apart from the warehouse, whose disk may be full, read-only or no disk at all.
 
 CHANGE     the scratch folder of a session
 Choice     what the caller, the environment or the profile names; else, when driver and workers are one machine or the

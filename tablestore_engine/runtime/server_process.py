@@ -1,4 +1,4 @@
-"""Servers that we start for development, and know again: what a broker, Connect and the S3 server have in common.
+"""Development servers: start them and find them again; common to the broker, Connect and the S3 server.
 
 CHANGE     processes, ports and folder locks of development servers
 INVARIANT  a process is only signalled when its pid AND its start time are those that were written down.

@@ -1,4 +1,4 @@
-"""What one working folder keeps of its Spark sessions, in the cache: a resident one, how the last JVM was started.
+"""The stored state of a working folder's Spark sessions: a resident one, and how the last JVM was started.
 
     <cache>/sessions/<digest of the folder>/    wanted.json, state.json, lock, in-use, holder.log, jvm-start.json
 

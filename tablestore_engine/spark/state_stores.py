@@ -1,4 +1,4 @@
-"""Spark's state stores behind a run that has ended: merged on disk, and let go.
+"""Spark's state stores after a run: merged on disk, and released.
 
 Steps      folders state/<operator>/<partition>[/<store>] of the checkpoint → the store's id → Spark's own maintenance
            of it: a snapshot where more than ten deltas lie, older files go → out of memory

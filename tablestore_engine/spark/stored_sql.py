@@ -1,4 +1,4 @@
-"""SQL text that lies in a warehouse is input, not code: what a view, a function or a column default of others may do.
+"""SQL text in a warehouse is input, not code: what a view, a function or a column default of others may do.
 
 Steps      text -> Spark's own parser -> every part of the unresolved plan -> rules by the kind of node
 INVARIANT  what is checked is the statement that Spark will run, as Spark parses it: no pattern decides over its text

@@ -105,12 +105,12 @@ class TableTraits:
 
     @cached_property
     def amplification_max(self) -> int | None:
-        """Percent: upper runs with more bytes than this share of the lowest are folded into it."""
+        """Percent: upper runs with more bytes than this share of the lowest are compacted into it."""
         return self._options.find_integer("compaction.max-size-amplification-percent")
 
     @cached_property
     def leaves_compaction(self) -> bool:
-        """Whether writers leave folds and joins to compactions that somebody runs."""
+        """Whether writers leave compaction to dedicated runs."""
         return self._options.text("tablestore.compaction") == "dedicated"
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Where a reader's rows come from: the port, and changelog files behind it.
+"""The port of a reader's source of changes, and its implementation over changelog files.
 
 CHANGE     the port of a source of changes beside files and logs
 Columns    those of the newest schema when the reader began, found by field id; a snapshot of a newer schema brings

@@ -1,4 +1,4 @@
-"""The newest message of each key since some place of a log: in memory, and behind a number of keys on disk.
+"""The newest message of each key since an offset of a log: in memory, and on disk above a number of keys.
 
 CHANGE     the rows that a reader of a log stores by key
 Disk       a private SQLite file in the folder that is given, made when it is needed, gone with the state: no journal,

@@ -1,4 +1,4 @@
-"""Which places of a log a reader may begin at, stand on and end at. Pure.
+"""At which offsets of a log a reader may start, stop and be stored. Pure.
 
 Words      border: log/followed_log.py. Base: an exact border at or before a place; with the table at its snapshot, and
            the messages from there on, the table at the place is known.

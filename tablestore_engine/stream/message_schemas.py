@@ -1,4 +1,4 @@
-"""Messages of a log read by the schema that they were written with, as rows of today's.
+"""Messages of a log, decoded by the schema that they were written with, as rows of the current schema.
 
 Why        a message names its columns and not their types: FLOAT 0.1 is another DOUBLE than the text "0.1". The border
            behind a message says which schema was the newest when it was sent; what lies behind all borders is of today.

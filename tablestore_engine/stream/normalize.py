@@ -1,4 +1,4 @@
-"""Messages of a log that say the newest row of a key → the changes of the table: -U +U +I -D, no duplicates.
+"""Messages with the newest row of a key → the changes of the table: -U +U +I -D, without duplicates.
 
 CHANGE     the changes that a reader of a log computes from messages (option scan.remove-normalize)
 Steps      of each message: what was known of its key? 1 an earlier message of the same call 2 the newest message before

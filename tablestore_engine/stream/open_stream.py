@@ -1,6 +1,6 @@
 """Begin a reader: from a stored position, from a consumer's progress, or by a mode; over files or over the log.
 
-CHANGE     which source of changes a stream reads
+CHANGE     which source of changes a stream reads, and from where (option consumer.ignore-progress)
 Steps      position, else progress (unless it is to be ignored), else the start rule → checked against the table
 Source     a position says what it was taken from; else `read_mode`, the table's `streaming-read-mode`, log for an
            eventual log (its changes are there before their snapshot), file for all others (theirs are there with it)

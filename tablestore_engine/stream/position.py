@@ -1,4 +1,4 @@
-"""How far a reader is, as a value that can be stored.
+"""The position of a reader, as a value that can be stored.
 
     {"version": 1, "table": "9f2c…", "snapshot": 8, "part": "changes", "rows": 1200,
      "seen": {"snapshot": 8, "unique": "7d1a…"}}

@@ -10,8 +10,8 @@ Rules      latest-full         the rows of the newest snapshot, then the changes
            from-timestamp      the changes of all snapshots from the first one of that time or later
            compacted-full      the rows of the newest COMPACT snapshot, then the changes behind it; else latest-full
 Empty      before the first commit every mode means: the changes of snapshot 1 and all behind.
-INVARIANT  folding what a reader gets gives the table, at each snapshot, on top of what it was told to leave out; a
-           start that would leave out more is refused (TS1333), never moved.
+INVARIANT  the latest value per key of what a reader gets is the table, at each snapshot, without what the mode leaves
+           out; a start that would leave out more is refused (TS1333), never moved.
 PAIMON     moves it: from-snapshot and -full to the oldest snapshot that is there, from-timestamp likewise.
 """
 
@@ -168,8 +168,8 @@ def pick_start(request: StartupRequest, history: History, *, now_ms: int, table:
         case StartupMode.EARLIEST:
             return Start(first, is_full=first > 1)
         case StartupMode.COMPACTED_FULL:
-            folds = (number for number in reversed(history.ids) if history.is_compaction(number))
-            return Start(next(folds, last), is_full=True)
+            compactions = (number for number in reversed(history.ids) if history.is_compaction(number))
+            return Start(next(compactions, last), is_full=True)
         case _:
             return Start(last, is_full=True)
 

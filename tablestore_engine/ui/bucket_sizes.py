@@ -1,4 +1,4 @@
-"""Files, bytes and rows by level, and by bucket: what the picture of a table's size needs. From metadata alone."""
+"""Files, bytes and rows by level and by bucket, for the drawing of a table's size. From metadata alone."""
 
 from __future__ import annotations
 

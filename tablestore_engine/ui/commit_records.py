@@ -1,4 +1,4 @@
-"""What a snapshot is as a record with stable names, and what changed between two: of commands, page and report."""
+"""A snapshot as a record with stable names, and the changes between two: for commands, page and report."""
 
 from __future__ import annotations
 

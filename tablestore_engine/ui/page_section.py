@@ -1,4 +1,4 @@
-"""Parts of the page, each of which fails for itself.
+"""Parts of the page; an error in one part does not affect the others.
 
 INVARIANT  what one part cannot read is shown in its place, with the code and the fix; the other parts are there.
 """

@@ -1,4 +1,4 @@
-"""What the page knows of one table: parts that are read together, each of which fails for itself.
+"""What the page shows of a table: parts that are read together; an error in one does not affect the others.
 
 CHANGE     the facts of a table on the page
 INVARIANT  nothing here asks a broker, starts a JVM, or reads rows. What may take long is a part of its own, which

@@ -20,12 +20,12 @@ _COMMANDS = QUERYING.union(_OTHERS.split())
 
 
 def find_command(arguments: Sequence[str]) -> str | None:
-    """What stands behind `dbt` and its options. A value of an option that is a command's name is taken for one."""
+    """The dbt command: the first word that is a command's name. The value of an option may be mistaken for it."""
     return next((word for word in arguments[1:] if word in _COMMANDS), None)
 
 
 def start_early(arguments: Sequence[str]) -> None:
-    """Nothing where the folder's last session is not known, see jvm_ahead."""
+    """Start the JVM ahead, if jvm_ahead knows how the folder's last session was started."""
     if is_dbt_command(arguments) and find_command(arguments) in QUERYING:
         begin(Path.cwd())
 

@@ -1,6 +1,7 @@
 """How clients reach the Kafka brokers and the schema registry: addresses, security, time-outs. No table, no topic.
 
-CHANGE     brokers, security and time-outs of every Kafka client
+CHANGE     brokers, security and time-outs of every Kafka client (options kafka.compression.type, kafka.linger.ms,
+           kafka.batch.size, kafka.transaction.timeout.ms)
 Trust      brokers, security, files and plugins come from the profile, the environment or --bootstrap alone. A table may
            have been written by anybody: it only tunes messages, by the kafka.* rows of the table of options.
 INVARIANT  secrets never leave `properties` and `registry`, which are left out of repr; `redact` takes them out of any

@@ -26,7 +26,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.changes import ReadChanges, ReadState, TableState
 from tablestore_engine.log.decode import decode_keys
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
-from tablestore_engine.log.kafka.kafka_producer import RowHeaders
+from tablestore_engine.log.kafka.message_headers import RowHeaders
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.transactional_publish import (

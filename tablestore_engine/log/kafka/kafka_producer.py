@@ -1,7 +1,5 @@
 """One transactional producer and its transactions, counting what goes in and what arrives.
 
-Headers    s snapshot id · c commit user:identifier · k row kind (+I …) · q number of the message within
-           (snapshot, topic partition), from 0
 INVARIANT  a transaction is only committed when every message that was handed over has a good delivery report:
            a message that the client refuses does not abort a Kafka transaction by itself.
 INVARIANT  rows go through produce() one by one: produce_batch() drops headers without a word.
@@ -13,33 +11,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
 from tablestore_engine.errors import EngineBug, FixData
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.kafka.kafka_client import (
     Reasons,
     kafka_error,
     make_producer,
 )
+from tablestore_engine.log.kafka.message_headers import RowHeaders, row_headers
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows
 
 _ABORT_SECONDS = 10.0
 _POLL_EVERY = 2048
 _LEFTOVER_KEY = b"aborted"  # a compacted topic takes no record without a key; readers never see this one
-_Header = tuple[str, str | bytes | None]
-KIND_HEADERS: tuple[_Header, ...] = tuple(("k", kind.short_string.encode()) for kind in RowKind)
-
-
-@dataclass(frozen=True)
-class RowHeaders:
-    """Headers `s` and `c`."""
-
-    snapshot_id: int
-    commit: str
 
 
 def serve(
@@ -125,21 +112,14 @@ class LogProducer:
     ) -> None:
         """Hand over the messages `span` of a batch whose message 0 has number `first`. Raises FixData TS1709."""
         produce, poll, topic = self._producer.produce, self._producer.poll, self._settings.topic
-        constant: tuple[_Header, ...] = (
-            ("s", str(headers.snapshot_id).encode()),
-            ("c", headers.commit.encode()),
-        )
+        constant = headers.constant()
         keys, values, kinds = encoded.keys, encoded.values, encoded.kinds
         for index in span:
             key, value = keys[index] if keys is not None else None, values[index]
-            row_headers: list[_Header] = [
-                *constant,
-                KIND_HEADERS[kinds[index]],
-                ("q", b"%d" % (first + index)),
-            ]
+            named = row_headers(constant, kinds[index], first + index)
             while True:
                 try:
-                    produce(topic, value, key, partition, headers=row_headers)
+                    produce(topic, value, key, partition, headers=named)
                 except BufferError:  # the local queue is full: let reports come in
                     self._serve(poll, 0.1)
                 except KafkaException as error:

@@ -1,6 +1,7 @@
 """Kafka as the place of changelogs: the port of log/sink.py, over a topic and its marker topic for each table.
 
-CHANGE     the log of a table in Kafka; the requests to a schema registry before a commit
+CHANGE     the log of a table in Kafka; which topics go with a table (option tablestore.managed-topic); the requests
+           to a schema registry before a commit
 Steps      options and client settings → LogSettings (log/kafka/settings.py) → KafkaLog (log/kafka/kafka_log.py) →
            lifecycle, publisher, reader; a log with Avro in it also asks its schema registry (schema_registry.py)
 INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only such a one goes with its table.

@@ -1,5 +1,6 @@
 """Rows that are too large to be sent, found before they are committed.
 
+CHANGE     the size limit of a message (option kafka.message.max.bytes)
 Steps      1 an upper bound from column lengths: nearly all batches end here 2 only above it, the messages themselves
 Limit      kafka.message.max.bytes, which the client holds against key, value, headers and the head of a record, before
            compression; headers name the commit, which is not known yet, so bytes are kept free for them. The topic's

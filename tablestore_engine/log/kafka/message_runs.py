@@ -10,10 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from confluent_kafka import Message
 
-from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, Messages
-
-KIND_OF_HEADER = {kind.short_string.encode(): kind for kind in RowKind}
+from tablestore_engine.log.kafka.message_headers import KIND, KIND_OF_HEADER, SNAPSHOT
 
 
 @dataclass(frozen=True)
@@ -91,7 +89,7 @@ def _read_headers(
     for number, message in enumerate(messages):
         headers = message.headers()
         for name, text in headers if isinstance(headers, list) else ():
-            if name == "s":
+            if name == SNAPSHOT:
                 snapshots[number] = int(text) if text is not None and text.isdigit() else NO_SNAPSHOT
-            elif name == "k" and isinstance(text, bytes):
+            elif name == KIND and isinstance(text, bytes):
                 kinds[number] = KIND_OF_HEADER.get(text, UNSAID)

@@ -1,7 +1,5 @@
 """The producer half of an eventual log: rows of a change on their way to the topic before their snapshot exists.
 
-Headers    c commit user:identifier · a which call sent it · k row kind · q number of the message in its call, from 0.
-           No `s`: there is no snapshot yet
 Steps      rows → messages (log/message_envelope.py), a slice at a time → produce → all reports → PrepublishedSpan
 INVARIANT  `a` is new for every call. The number of an attempt would not do: a command is run again under the
            same identity after a kill, and Spark runs tasks twice; rows of a call that nobody knows are told apart.
@@ -14,7 +12,7 @@ DANGER     a request that was given up may reach the broker late: what it brings
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -24,7 +22,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_producer import KIND_HEADERS
+from tablestore_engine.log.kafka.message_headers import Header, RowHeaders, row_headers
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
 from tablestore_engine.runtime.locks import OrderedLock, Rank
@@ -136,7 +134,7 @@ class PrepublishRows:
             plan_envelope(schema, self.log.settings.mode, self.log.settings.formats),
         )
         token = self.log.runtime.new_uuid().replace("-", "")[:_TOKEN_CHARS]
-        headers = [("c", commit.encode()), ("a", token.encode())]
+        headers = RowHeaders(None, commit, token).constant()
         reports, sent = _Reports(partition), 0
         for batch in batches:
             for start in range(0, batch.num_rows, _SLICE_ROWS):
@@ -156,14 +154,14 @@ class PrepublishRows:
         producer: Producer,
         encoded: EncodedRows,
         span: range,
-        headers: list[tuple[str, bytes]],
+        headers: Sequence[Header],
         first: int,
         reports: _Reports,
     ) -> None:
         topic, partition, produce = self.log.settings.topic, reports.partition, producer.produce
         keys = encoded.keys or []
         for index in span:
-            row_headers = [*headers, KIND_HEADERS[encoded.kinds[index]], ("q", b"%d" % (first + index))]
+            named = row_headers(headers, encoded.kinds[index], first + index)
             while True:
                 try:
                     produce(
@@ -172,7 +170,7 @@ class PrepublishRows:
                         keys[index],
                         partition,
                         on_delivery=reports,
-                        headers=row_headers,
+                        headers=named,
                     )
                 except BufferError:  # the local queue is full: messages that wait too long fail, so this ends
                     producer.poll(_WAIT_SECONDS)

@@ -14,7 +14,16 @@ from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
-from tablestore_engine.log.kafka.message_runs import KIND_OF_HEADER
+from tablestore_engine.log.kafka.message_headers import (
+    CALL,
+    COMMIT,
+    KIND,
+    KIND_OF_HEADER,
+    SEQUENCE,
+    SNAPSHOT,
+    number_of,
+    read_headers,
+)
 
 _SLICE = 50_000
 _TAIL = 16
@@ -60,20 +69,17 @@ def find_tails(log: KafkaLog, consumer: Consumer) -> Mapping[int, tuple[int, Log
 def to_message(message: Message) -> LogMessage:
     """The message with our headers read; those of foreign producers have none."""
     key, value = message.key(), message.value()
-    listed = message.headers()
-    headers = {
-        name: text for name, text in (listed if isinstance(listed, list) else []) if isinstance(text, bytes)
-    }
-    snapshot_id, commit, kind, sequence, early = (headers.get(name) for name in ("s", "c", "k", "q", "a"))
+    headers = read_headers(message)
+    commit, kind, early = headers.get(COMMIT), headers.get(KIND), headers.get(CALL)
     return LogMessage(
         partition=message.partition() or 0,
         offset=message.offset() or 0,
         key=key if isinstance(key, bytes) else None,
         value=value if isinstance(value, bytes) else None,
-        snapshot_id=int(snapshot_id) if snapshot_id is not None and snapshot_id.isdigit() else None,
+        snapshot_id=number_of(headers.get(SNAPSHOT)),
         commit=None if commit is None else commit.decode("utf-8", "replace"),
         kind=KIND_OF_HEADER.get(kind) if kind is not None else None,
-        sequence=int(sequence) if sequence is not None and sequence.isdigit() else None,
+        sequence=number_of(headers.get(SEQUENCE)),
         timestamp_ms=message.timestamp()[1],
         early=None if early is None else early.decode("ascii", "replace"),
     )

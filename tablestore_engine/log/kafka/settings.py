@@ -1,5 +1,7 @@
 """Table options `log.*`, `kafka.*` and the profile's `log:` block → one frozen LogSettings.
 
+CHANGE     the log settings of a table (options log.consistency, log.changelog-mode, log.system.partitions,
+           kafka.topic)
 Order      the engine's own client settings > the table's few harmless ones > the profile's > our defaults.
 Trust      a table may have been written by anybody: it names its topic and tunes messages, by the kafka.* rows of the
            table of options. Brokers, security, files and plugins come from the profile (or --bootstrap) alone; any

@@ -22,7 +22,8 @@ from tablestore_engine.log.changes import ChangelogRows, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import await_visible, check_alone
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_producer import LogProducer, RowHeaders
+from tablestore_engine.log.kafka.kafka_producer import LogProducer
+from tablestore_engine.log.kafka.message_headers import RowHeaders
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publish_progress import PublishProgress
 from tablestore_engine.log.kafka.settings import LogSettings

@@ -1,5 +1,6 @@
 """From a planned commit to the files of one snapshot: vectors, manifests, lists, and the snapshot value itself.
 
+CHANGE     the manifests and index files of a commit (option manifest.compression)
 Steps      delta part (once per plan): index files → delta manifest and list → changelog manifest and list
            base part (once per base): base list, its manifests merged when it is time → index manifest
 INVARIANT  everything is durable before the snapshot that names it is claimed.

@@ -1,6 +1,6 @@
 """Expiry of partitions: one commit without the rows of those that are old enough, then without their files.
 
-CHANGE     how partitions expire
+CHANGE     how partitions expire (options partition.expiration-max-num, partition.expiration-strategy)
 Steps      newest snapshot → its partitions → partition_time says which go → an overwrite of them by nothing
            (write_on_base, as any other: tasks, changelog, conflicts) → a full compaction of them alone, which takes
            away the files that have only dead rows by now

@@ -1,6 +1,6 @@
-"""Who still needs old snapshots of a table, and which files: staged snapshots, consumers, rollbacks; tags, branches.
+"""What keeps old snapshots and files from expiring: staged snapshots, consumers, rollbacks; tags, branches.
 
-CHANGE     what keeps a snapshot from expiring
+CHANGE     what keeps a snapshot from expiring (option consumer.expiration-time)
 Holds      a staged snapshot's base: publishing compares with it and walks from it to the newest. A consumer's next
            snapshot, and the one before it where its changes are the difference. The target of a rollback that is at
            work.

@@ -1,7 +1,7 @@
 """Which snapshots go: the rules of expiry, over ids and times. Pure.
 
 CHANGE     which snapshots expire (options snapshot.num-retained.min, snapshot.num-retained.max,
-           snapshot.time-retained)
+           snapshot.time-retained, snapshot.expire.limit, tablestore.expire-grace)
 Rules      E earliest, L newest. Those from E on go, up to the first of
            1 L - keep_min + 1: so many always stay   2 the smallest hold   3 E + limit: so many at once
            4 the first one whose successor is younger than `retained`, unless it is older than the newest keep_max

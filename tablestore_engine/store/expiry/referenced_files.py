@@ -1,4 +1,4 @@
-"""The files that snapshots name: what expiry may take away, and what somebody still needs.
+"""The files that snapshots reference: what expiry may delete, and what is still needed.
 
 INVARIANT  file names are unique in a table (uuid): a name that is needed anywhere is needed everywhere.
 INVARIANT  a manifest that cannot be read is an error and never an empty one: what cannot be known is kept.

@@ -1,5 +1,7 @@
 """Writing the Parquet files of one bucket: data, changelog and append files with their metadata.
 
+CHANGE     how data files are written (options file.format, file.compression, file.compression.zstd-level,
+           parquet.row-group-rows)
 Steps      key and system columns → rolling_writer: row groups, files of the target size → statistics, key range
 INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
            (changelog: -U before +U).

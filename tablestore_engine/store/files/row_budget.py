@@ -1,7 +1,7 @@
 """How many rows bucket work and reads hold at once: the one place that says what a step is.
 
 CHANGE     how many rows are in memory at once
-WHY        a fold needs some 0.2 GB for a million rows of eight plain columns, an upsert or overwrite 0.3 (rows, their
+WHY        a compaction needs some 0.2 GB for a million rows of eight plain columns, an upsert or overwrite 0.3 (new and
            old rows, the order, the output): half a million stay near 150 MB, so that the tasks of a process's threads
            (task_runner.THREADS_MAX) fit together, while a step still costs nothing beside its rows. Work below that
            is one step: as if there were none. Bytes, because rows of documents are a thousand times larger;

@@ -1,1 +1,1 @@
-"""Rows and stored files of one bucket become new files: looked up, merged, replaced, folded, joined."""
+"""Rows and stored files of one bucket become new files: looked up, merged, replaced, compacted."""

@@ -1,4 +1,4 @@
-"""Compaction of sorted runs: several become one without their dead rows; readers see no difference.
+"""Compaction of sorted runs: several become one without deleted rows; readers see no difference.
 
 Steps      per group: visible rows of its files, one key range after the other → one version per key (lsm.merge) → one
            run of disjoint files on the output level
@@ -33,7 +33,7 @@ def compact_runs(files: DataFiles, state: BucketState, unit: CompactionUnit) -> 
             with files.open_run(state, level=unit.output_level, source=SOURCE_COMPACT) as output:
                 chosen = [by_name[name] for name in group]
                 for pieces in read_ranges(files.reader, chosen, keep=(SEQUENCE_NUMBER,), visible=True):
-                    output.add(_folded(files, pieces))
+                    output.add(_merged(files, pieces))
                     pieces.clear()  # gone before the next range is read
             added.extend(output.metas)
     except StorageError:
@@ -50,7 +50,7 @@ def compact_runs(files: DataFiles, state: BucketState, unit: CompactionUnit) -> 
     )
 
 
-def _folded(files: DataFiles, pieces: list[FilePiece]) -> RunRows:
+def _merged(files: DataFiles, pieces: list[FilePiece]) -> RunRows:
     rows = pa.concat_tables([piece.rows for piece in pieces])
     keys = pl.concat([piece.keys for piece in pieces])
     versions = sort_versions(keys, np.zeros(rows.num_rows, dtype=np.bool_))

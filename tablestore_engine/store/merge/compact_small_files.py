@@ -1,4 +1,4 @@
-"""Compaction of small files: several of an append-only bucket become one without their dead rows; readers see the same.
+"""Compaction of small files of an append-only bucket into one without deleted rows; readers see no difference.
 
 INVARIANT  rows keep their order, and the smallest sequence number of the compacted files is that of the new one.
 Memory     a step of rows, however large the files (row_budget).

@@ -1,4 +1,4 @@
-"""Level 0, the inbox: rows that other writers left there become one batch for the merge.
+"""Level 0: rows that other writers left there become one batch for the merge.
 
 Steps      read rows with kinds and numbers, one key range after the other → incoming_batch.batch_of_stored
 INVARIANT  the order of files does not matter, only the order that the rows carry (format.md#merge-order).

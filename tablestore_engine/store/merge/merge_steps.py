@@ -1,4 +1,4 @@
-"""Which stored rows a batch meets: at once for few rows, one key range after the other for many.
+"""Reads the stored rows of a batch's keys: at once for few rows, one key range after the other for many.
 
 CHANGE     the order of the key ranges of a bucket
 Steps      few rows: probe the files that can have their keys (lookup) → one step

@@ -1,12 +1,12 @@
-"""Was this commit made before? Answered without reading every snapshot.
+"""Whether a commit was made before, answered without reading every snapshot.
 
 Recent     property `tablestore.recent`: four bytes per earlier snapshot, newest first, of a digest of its (user,
            identifier); up to 255 of them, base64. A digest that is not ours proves that the snapshot is not ours;
            one that is (or one in 2^24 times looks like it) is read. A new user of a table with 10,000 snapshots reads
            40 of them. Snapshots of other engines have no such list and are read one by one.
 Base       property `tablestore.base`: the uuid of the snapshot that the commit was planned on.
-Version    of rows, not of a snapshot: a staged snapshot that is put on a folded base is published with another id and
-           uuid, with the same rows. Folds and statistics keep the version of what they fold.
+Version    of rows, not of a snapshot: a staged snapshot that is put on a compacted base is published with another id
+           and uuid, with the same rows. Compactions and statistics keep the version of their rows.
 INVARIANT  only the same pair is a repetition: a lower identifier of the same user is a commit of its own.
 Expired    a digest that is ours, of a snapshot that does not count any more, is no "not found": else rows came twice.
 """
@@ -66,10 +66,10 @@ def goes_back_to(snapshots: SnapshotStore, newest: Snapshot, snapshot: Snapshot)
 
 
 def find_row_commit(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Snapshot | None:
-    """The newest commit up to this one that changed rows; folds and statistics do not.
+    """The newest commit up to this one that changed rows; compactions and statistics do not.
 
-    When the history before a fold has expired, the fold itself is it; so is one that took in another engine's
-    rows, which is why it has a changelog.
+    When the history before a compaction has expired, the compaction itself is it; so is one of another
+    engine's level-0 rows, which is why it has a changelog.
     """
     while (
         snapshot is not None

@@ -1,6 +1,6 @@
-"""Which table lies in a folder: a name may be dropped and made anew, a table never becomes another one.
+"""Which table is in a folder: a name may be dropped and created again, a table never becomes another one.
 
-CHANGE     whether a name still means the same table
+CHANGE     whether a name still means the same table (option tablestore.table-uuid)
 Identity   the digest of the first schema file, which never changes; tables that we make carry a uuid in it
            (`tablestore.table-uuid`), and those of other engines the time of their creation.
 INVARIANT  a claim belongs to an identity: it is looked at when the claim already has its place in the folder

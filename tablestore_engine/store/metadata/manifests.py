@@ -1,5 +1,6 @@
 """Manifests, manifest lists and index files of one table: read through a bounded memory, write under new names.
 
+CHANGE     how manifests are read and written
 INVARIANT  these files never change once written, so that a name is enough to remember them.
 INVARIANT  their names end in the checksum of their bytes, which each read compares; other engines' names do not.
 INVARIANT  every size that a writer records is the length of the bytes it wrote (format.md#snapshots).

@@ -1,4 +1,4 @@
-"""What an operation saw of a table at its begin: handed down, so that its steps do not ask the store again.
+"""The state of a table at the start of an operation: passed on, so that its steps need no further requests.
 
 INVARIANT  it is right at one instant of the operation that looked, and is never kept beyond it. A plan may be made on
            it, since the claim looks at the table again; a retry looks anew.

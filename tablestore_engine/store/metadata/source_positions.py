@@ -1,4 +1,4 @@
-"""How far of its sources a table has got: it stands in the table's own snapshots, and moves with the rows.
+"""The source offsets of a table: stored in its own snapshots, and committed with the rows.
 
 Properties `tablestore.positions`   {source: position}, the same in every later snapshot until a commit moves one
            `tablestore.moved`       {source: [before, after]} of this very commit; [after] alone: whatever it was

@@ -1,4 +1,4 @@
-"""Everything in a table that names files: snapshots, tags, branches, staged snapshots, changelogs that outlived theirs.
+"""Everything in a table that references files: snapshots, tags, branches, staged snapshots, kept changelogs.
 
 CHANGE     what references files
 Steps      1 branches: turns, tags, snapshots  2 tags  3 changelogs  4 snapshots, those below a floor among them

@@ -1,4 +1,4 @@
-"""What lies in a table's folders: files whose names say what they are, and how old everything is.
+"""Files in a table's folders: their kinds, which their names show, and their ages.
 
 CHANGE     the names and kinds of a table's files
 Steps      bucket folders, by the partition columns of the schema → manifest, index, statistics → temporary files of all

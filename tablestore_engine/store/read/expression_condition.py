@@ -1,4 +1,4 @@
-"""A pyarrow expression over the columns of a table. It means what pyarrow says; files are left out by what it proves.
+"""A filter that is a pyarrow expression, with pyarrow's meaning; files are pruned by what it proves.
 
 CHANGE     a filter that is a pyarrow expression
 Steps      check: a BOOLEAN over columns that exist → the columns that it needs → truth of rows: pyarrow evaluates it →

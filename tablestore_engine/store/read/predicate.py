@@ -1,4 +1,4 @@
-"""What a reader asks of rows, as far as files can be left out by it: conditions as values, and their truth for rows.
+"""Conditions as values that files can be pruned by, and their truth for rows.
 
 CHANGE     the conditions of file pruning
 Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)

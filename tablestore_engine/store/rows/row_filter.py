@@ -1,4 +1,4 @@
-"""Which stored rows a write replaces: decided by the store on every base anew, so that a lost race plans again.
+"""Which stored rows a write replaces: decided by the store for every base, so that a lost race plans again.
 
 CHANGE     which stored rows a microbatch, delete+insert or DELETE replaces
 Steps      statistics of the file → the columns that decide, nothing else → a mask of row positions

@@ -4,7 +4,7 @@
                                   /turn/<uuid>               what takes the place of the stage that has this uuid
 
 CHANGE     several batches in one staged snapshot
-Steps      1 plan on the staged snapshot, folds too  2 what was staged and what comes → one change of the base
+Steps      1 plan on the staged snapshot, compactions too  2 what was staged and what comes → one change of the base
            3 the turn: one exclusive create, named by the snapshot that it replaces; who loses it plans again
            4 what tests said goes, since it is about other rows  5 the turn's content becomes the staged snapshot
 INVARIANT  the stage holds whole writes, and a write that was reported is in it: publishing stays one claim.
@@ -206,7 +206,7 @@ def _check_open(more: More, staged: StagedSnapshot) -> None:
 
 
 def _signed(more: More, staged: StagedSnapshot, draft: Snapshot, planned: Planned) -> Snapshot:
-    """Identity and properties of the newest write, and the counts of all; a fold leaves both as they are."""
+    """Identity and properties of the newest write, and the counts of all; a compaction leaves both as they are."""
     old = staged.snapshot
     kept = dict(old.properties or {})
     counts = added_counts(kept, count_properties(planned))

@@ -1,4 +1,4 @@
-"""Staged snapshots: the next snapshot of a table lies in a branch until its tests are green (decision 0004).
+"""Staged snapshots: the next snapshot of a table is in a branch until its tests pass (decision 0004).
 
     branch/branch-ts_staged_<name>/schema/…                 copies, and a new schema if the write changes it
                                   /snapshot/snapshot-<N>    copy of main's newest snapshot: the base

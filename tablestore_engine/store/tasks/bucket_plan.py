@@ -1,8 +1,9 @@
 """Which work the buckets of a table need: a snapshot's states, and rows, become tasks. Pure: no file is opened.
 
-CHANGE     the tasks of a bucket, and when it is compacted
-Steps      a bucket without a free level, with too many runs or mostly dead files is folded first; only then can its
-           level 0 be taken in, in a further snapshot
+CHANGE     the tasks of a bucket, and when it is compacted (options tablestore.compaction, write-only,
+           compaction.min.file-num)
+Steps      a bucket without a free level, with too many runs or mostly deleted rows is compacted first; only then
+           its level 0 can be compacted, in a further snapshot
 INVARIANT  equal inputs give equal tasks in equal order, so that planning again on the same base changes nothing.
 """
 
@@ -133,7 +134,7 @@ def plan_bucket(
 ) -> BucketTask:
     """The task of one bucket; `routed` None: no row came. REQUIRES rows or picks.
 
-    Raises EngineBug TS1650 (keyed: no free level, fold first), TS1653 (level 0, take it in first).
+    Raises EngineBug TS1650 (keyed: no free level, compact first), TS1653 (level 0, compact it first).
     """
     rows, kinds = (None, None) if routed is None else (routed.rows, routed.kinds)
     if table.schema.is_keyed:
@@ -167,9 +168,9 @@ def _check_inbox_is_empty(state: BucketState) -> None:
 def plan_preparation(
     table: TaskTable, states: Iterable[BucketState], *, asked: bool = False
 ) -> tuple[BucketTask, ...]:
-    """For each bucket a fold if one is due, else taking in its level 0, else nothing.
+    """For each bucket a compaction if one is due, else one of its level 0, else nothing.
 
-    Where folding is left to compactions (`asked`), a writer folds only the bucket that has no free level.
+    Where compactions are requested ones (`asked`), a writer compacts only the bucket that has no free level.
     """
     tasks: list[BucketTask] = []
     leaves = table.traits.leaves_compaction and not asked

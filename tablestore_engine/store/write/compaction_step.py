@@ -1,4 +1,4 @@
-"""Steps of their own that change no row: folding runs, taking in level 0, joining small files. They plan and perform.
+"""Compaction steps, which change no row: of runs, of level 0, of small files. They plan and perform.
 
 CHANGE     compactions before the tasks of a write
 Steps      the states of the buckets concerned → tasks (bucket_plan, pure) → changes (TableContext.run) → one plan
@@ -26,7 +26,7 @@ _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joine
 
 
 def preparing_step(context: TableContext, base: Snapshot | None, extent: Extent) -> Planned | None:
-    """Folds of the extent's buckets and level 0 of all; append-only: joins. None when the write may go ahead.
+    """Compactions of the extent's buckets and level 0 of all; append-only: of small files. None if none is due.
 
     Always with the schema that exists: a new one belongs to the write itself.
     """
@@ -48,7 +48,7 @@ def compaction_step(
 ) -> Planned | None:
     """One step of a compaction of the buckets that `covers` names, None when there is none left.
 
-    Keyed: the folds that are due and level 0; with `full` level 0, then one run per bucket without dead rows.
+    Keyed: the compactions that are due and level 0; with `full` level 0, then one run per bucket without deleted rows.
     Append-only: the joins that are due; with `full` all small files and those with dead rows.
     """
     if base is None:

@@ -1,9 +1,9 @@
-"""Compaction that somebody asked for: step after step, each a COMPACT snapshot, until nothing is left to do.
+"""Requested compaction: step after step, each a COMPACT snapshot, until nothing is left to do.
 
 CHANGE     `tablestore compact`
 Steps      newest snapshot → partitions (checked) → a portion of the bucket tasks (compaction_step) → a commit → again
 INVARIANT  rows stay as they are; taking in level 0 makes rows of other writers visible, with their changelog.
-INVARIANT  the report tells of claimed snapshots of this call only: what others folded meanwhile is theirs.
+INVARIANT  the report has the snapshots of this call only, not concurrent compactions of others.
 INVARIANT  staged branches stay as they are: publishing one puts its rows on top of what was compacted (stage_rebase).
 CRASH      between two steps: those that are claimed stay, the next call goes on. In one: files that nothing names.
 RACE       a commit to the same buckets overtakes a step: the step is planned again, on what is there then. What two

@@ -1,8 +1,8 @@
-"""Another number of buckets: all rows are written anew into them, and nothing changes for readers.
+"""Another number of buckets: all rows are rewritten, and nothing changes for readers.
 
 CHANGE     another number of buckets
-Steps      schema with the new count → folds and level 0 that are due → the states of all buckets → a task for each new
-           bucket (bucket_plan) → one snapshot: all old files go, the new ones come, with the new schema
+Steps      schema with the new count → due compactions → the states of all buckets → a task for each new bucket
+           (bucket_plan) → one snapshot: all old files go, the new ones come, with the new schema
 INVARIANT  the snapshot is COMPACT: every row is what it was, so statements and verdicts that were computed before stay
            right, streams pass it by, and a log has nothing to tell. What is staged lies in the old buckets: it is
            built again (TS1308).

@@ -1,7 +1,7 @@
-"""A table gets the rows of an earlier snapshot back, by a snapshot that says what changed: history goes on.
+"""A table gets the rows of an earlier snapshot back, in a new snapshot with the changes; the history stays.
 
 CHANGE     RESTORE, and when it is refused
-Steps      base unmoved? → folds and level 0 that are due → files of then and now, bucket by bucket → tasks where they
+Steps      base unmoved? → due compactions → files of then and now, bucket by bucket → tasks where they
            differ (bucket_plan) → changes: a difference, with an exact changelog (decision 0002)
 INVARIANT  rows that somebody commits meanwhile are not undone unseen: the restore is refused (TS1324).
 INVARIANT  columns are today's: one that was dropped since stays dropped, one that was added since is NULL.

@@ -1,4 +1,4 @@
-"""May this request be written on this base, and with which schema? Asked on every base anew, before a file is written.
+"""Whether a request may be written on a base, and with which schema; checked for every base, before a file is written.
 
 CHANGE     the checks of a write against its base snapshot
 INVARIANT  nothing is written here. A refusal on this base may be an agreement on the next one: others commit meanwhile.
@@ -23,7 +23,7 @@ from tablestore_engine.store.write.write_request import Extent, WriteRequest
 
 
 def check_unmoved(context: TableContext, base: Snapshot | None, request: WriteRequest) -> None:
-    """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; folds since then change no row.
+    """Rows of an UPDATE, DELETE or MERGE are right on their snapshot only; compactions since then change no row.
 
     Raises RetryError TS1324 when somebody committed rows meanwhile, or took that snapshot back.
     """

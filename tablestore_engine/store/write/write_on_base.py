@@ -149,7 +149,7 @@ class ChangesWrite:
         self.claim = self.context.runtime.new_uuid()
 
     def __call__(self, base: Snapshot | None) -> Planned:
-        """The changes on `base`; folds of all buckets come first, since the rows' buckets are not known before."""
+        """The changes on `base`; all buckets are compacted first, since the rows' buckets are not known before."""
         check_unmoved(self.context, base, self.request)
         context = self.context.seeing(base)
         schema = target_schema(context, base, self.request, self.claim)

@@ -1,6 +1,6 @@
 """Statements about the rows of one table: INSERT, DELETE, UPDATE, MERGE, TRUNCATE, RESTORE.
 
-CHANGE     INSERT, UPDATE, DELETE and MERGE
+CHANGE     INSERT, UPDATE, DELETE and MERGE (option dynamic-partition-overwrite)
 Steps      the table's columns → a frame whose rows are the change (spark/dml_queries.py) → one commit
 """
 

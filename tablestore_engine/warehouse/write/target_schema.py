@@ -1,6 +1,7 @@
 """The schema that a write needs: of a new table, or the existing one changed as the caller allows.
 
-CHANGE     which schema a write needs (model config on_schema_change)
+CHANGE     which schema a write needs (model config on_schema_change); where an added log starts (options
+           tablestore.log-start, tablestore.log-start-snapshot)
 Steps      1 no table: assign ids, add the defaults of our tables   2 keys and partitions must agree
            3 columns by on_schema_change   4 options: mutable ones follow the spec, layout stays
 INVARIANT  a column keeps its id while its name and meaning stay; ids are never used twice.

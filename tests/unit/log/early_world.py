@@ -25,8 +25,8 @@ from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, de
 from tablestore_engine.log.kafka.eventual_log import EventualCall
 from tablestore_engine.log.kafka.kafka_client import Reasons
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_producer import RowHeaders
 from tablestore_engine.log.kafka.kafka_topic import LogTopics, TopicFacts
+from tablestore_engine.log.kafka.message_headers import RowHeaders
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings

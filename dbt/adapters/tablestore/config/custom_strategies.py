@@ -15,7 +15,7 @@ from tablestore_engine.spi import Staged
 
 
 def with_own_write(model: Mapping[str, Any]) -> dict[str, Any]:
-    """The model as its table is made. Raises Unsupported TS1874 when its rows are to wait."""
+    """The model with the config that creates its table. Raises Unsupported TS1874 if the model is gated."""
     name, config = str(model["name"]), dict(model["config"])
     strategy, publish = config.get("incremental_strategy"), config.get("publish") or "auto"
     if publish not in ("auto", "always"):

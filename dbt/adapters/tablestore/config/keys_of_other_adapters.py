@@ -1,8 +1,8 @@
 """Config keys that dbt-spark, dbt-databricks and warehouse adapters know and this one does not.
 
 CHANGE     the effect of a config key of another adapter
-WHY        a project that moves here keeps its config; what only lays data out otherwise may be dropped with a word,
-           what changes rows must not be.
+WHY        a project that moves here keeps its config; a key that only changes the layout is ignored with a
+           warning, a key that changes rows is refused.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Change messages into the tables of sources, each up to now.
+"""Ingests the change messages of dbt sources into their tables, up to the newest message.
 
 CHANGE     when a dbt run ingests a source
 INVARIANT  a source that fails keeps no other one back; the command fails all the same, behind the last.

@@ -1,9 +1,6 @@
 r"""Figures as a text file for Prometheus (its node exporter's textfile collector, or any other scraper).
 
-Names      Family            one figure: name, what it says, where a record has it
-           at                the value at a place of a record
-           render_families   records → the text
-           write_metrics     into a file, at once or not at all: a scraper never reads half of it
+CHANGE     the format of metrics for Prometheus
 Form       # HELP, # TYPE, then a line for each record: name{label="…"} value; \ " and line breaks of a label are
            escaped as the format has it
 INVARIANT  a figure that is not known has no line.
