@@ -259,7 +259,7 @@ def _foreign(own: Table, query: ModelQuery) -> str:
     found = own.find_foreign_commit({NODE_PROPERTY: query.node})
     if found is None:
         return ""
-    return f"snapshot {found.id} of {query.model} is not the model's own: somebody else has changed its rows"
+    return f"snapshot {found.id} of {query.model} is not the model's own: another writer has changed its rows"
 
 
 def _positions(engine: Engine, model: str) -> Mapping[str, str]:
