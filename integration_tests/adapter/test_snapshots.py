@@ -96,7 +96,7 @@ CHECK, QUERY = "strategy='check', check_cols=['n']", "select id, n from {{ sourc
 OTHERWISE = {  # what a later run finds → config, query, statements before it, why all keys are compared
     "query": (CHECK, "select id, concat(n, '') as n from {{ source('feed', 'src') }}", (), "its SQL changed"),
     "config": ("strategy='check', check_cols=['n', 'id']", QUERY, (), "its SQL changed"),
-    "rows": (CHECK, QUERY, ("delete from demo.s where id = 2",), "somebody else has changed its rows"),
+    "rows": (CHECK, QUERY, ("delete from demo.s where id = 2",), "another writer has changed its rows"),
     "clock": (
         CHECK,
         "select id, if(current_date() is null, '', n) as n from {{ source('feed', 'src') }}",

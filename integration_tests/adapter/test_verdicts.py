@@ -122,7 +122,7 @@ def test_a_lost_claim_is_planned_and_tested_again(shop: Shop) -> None:
     other_writer(shop, 51, "-5.00", before="START test unique_orders_order_id")
     shop.orders(GOOD, "4,Eve,7.00,placed,2026-01-06 10:00:00")
     shop.dbt("build", ok=False)
-    assert "not_negative_orders_amount is red" in shop.log
+    assert "not_negative_orders_amount failed" in shop.log
     assert "demo.orders NOT published" in shop.log
     assert shop.response("orders")["published"] is False
     assert shop.rows("select count(*) from demo.orders where order_id = 4") == [(0,)]
