@@ -180,7 +180,7 @@ class LogChanges:
                 why="another log has its name now"
                 if place.log_id != self._log.log_id
                 else f"it was restarted after snapshot {borders.first_snapshot}: the changes between were not sent, or "
-                "is sent again",
+                "are sent again",
                 fix="start again with latest-full: all rows first, then what the log has from there on",
             )
         return place

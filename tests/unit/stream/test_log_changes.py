@@ -137,7 +137,7 @@ def test_a_log_that_begins_anew(tmp_path: Path) -> None:
     stream = log_reader(log, "earliest", until=None, wait=lambda _: True)
     rows_of_batches(stream)
     log.begin(3)
-    assert "behind snapshot 3" in refused("TS1357", lambda: next(stream))
+    assert "after snapshot 3" in refused("TS1357", lambda: next(stream))
     refused("TS1357", lambda: log_reader(log, position=stream.position))
     assert told(log_reader(log, "latest-full")) == [("+I", 2)]
     log.log_id = "log-2"
