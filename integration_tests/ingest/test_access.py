@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from integration_tests.ingest.topics import make_topic, send
+from integration_tests.kafka.acl_lines import READER_RIGHTS
 from integration_tests.kafka.secure import Realm
 from tablestore_engine.api import Engine, IngestSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka_rights import READER_RIGHTS
 from tablestore_engine.spi import PositionStep
 from tests.unit.ingest.encoders import COLUMNS, Event, debezium_json
 
