@@ -282,7 +282,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
         self._note_reads(settings.node, None, sql)
         context, query = run_context.read_snapshot(given)
-        rows = read_versions(sql, query, self.get_column_schema_from_query)
+        rows = read_versions(relation.table_name, sql, query, self.get_column_schema_from_query)
         return self.writer.write_snapshot(relation, settings, rows, context)
 
     @available.parse_none

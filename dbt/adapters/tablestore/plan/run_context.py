@@ -63,8 +63,8 @@ class SeedContext:
 
 @dataclass(frozen=True)
 class SnapshotQuery:
-    """The source of a dbt snapshot. `text`: what decides which of its rows changed. `restricted`: the rows to upsert
-    for the keys in a temporary view of the name `view`; empty where all keys are compared.
+    """The source of a dbt snapshot; empty: it is not followed. `text`: what decides which of its rows changed.
+    `restricted`: the rows to upsert for the keys in a temporary view of the name `view`; empty in the first run.
     """
 
     sql: str

@@ -10,7 +10,7 @@ WHY        a snapshot that reads staged rows of the same build is staged with th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,18 +35,11 @@ logger = TerminalMessages("Tablestore")
 
 @dataclass(frozen=True)
 class VersionRows:
-    """`sql`: all rows of a new table, else those to upsert. `tables`, `columns`: of `query`, the source."""
+    """`sql`: all rows of a new table, else those to upsert. `tables`: what the source reads, if it is followed."""
 
     sql: str
     query: SnapshotQuery
-    tables: tuple[str, ...]
-    columns: Collection[str]
-
-    def can_follow(self, table: str, *, is_new: bool) -> bool:
-        """Whether changes of the source can say which keys to compare: of a table that is not its own source."""
-        have = {name.lower() for name in self.columns}
-        has_key = all(name.lower() in have for name in self.query.key)
-        return has_key and table not in self.tables and (is_new or bool(self.query.restricted))
+    tables: tuple[str, ...] = ()
 
 
 def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
@@ -61,12 +54,17 @@ def snapshot_settings(model: Mapping[str, Any]) -> ModelSettings:
 
 
 def read_versions(
-    sql: str, query: SnapshotQuery, columns_of: Callable[[str, ReadLog], Iterable[TablestoreColumn]]
+    name: str,
+    sql: str,
+    query: SnapshotQuery,
+    columns_of: Callable[[str, ReadLog], Iterable[TablestoreColumn]],
 ) -> VersionRows:
-    """What the source gives and reads, for the rows of one run."""
+    """Of one run. The source is followed if its key consists of columns and it does not read the table `name`."""
     reads = ReadLog()
-    columns = tuple(one.column for one in columns_of(query.sql, reads))
-    return VersionRows(sql, query, tuple(sorted({one.table for one in reads.reads()})), columns)
+    columns = {one.column.lower() for one in columns_of(query.sql, reads)} if query.sql else set()
+    tables = tuple(sorted({one.table for one in reads.reads()}))
+    follows = {one.lower() for one in query.key} <= columns and name not in tables
+    return VersionRows(sql, query, tables if follows else ())
 
 
 def snapshot_job(
@@ -76,7 +74,7 @@ def snapshot_job(
     context: RunContext,
     inputs: ChangedInputs,
 ) -> ModelJob:
-    """Each time that it is planned, changes of the source are looked up anew."""
+    """Changes of the source are read again each time that it is planned."""
     is_new = context.existing is None
     action = Action.CREATE if is_new else Action.INCREMENT
     mode = WriteMode.OVERWRITE_TABLE if is_new else WriteMode.UPSERT
@@ -97,7 +95,7 @@ def snapshot_job(
 def _followed(
     relation: TablestoreRelation, node: str, rows: VersionRows, inputs: ChangedInputs, *, is_new: bool
 ) -> str:
-    if not rows.can_follow(relation.table_name, is_new=is_new):
+    if not rows.tables:
         return rows.sql
     query, affected = rows.query, Affected(rows.query.key, rows.query.key)
     asked = ModelQuery(relation.table_name, query.sql, query.text, affected, node, query.view, is_asked=False)

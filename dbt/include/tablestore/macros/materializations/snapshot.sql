@@ -22,7 +22,7 @@
     {%- set query = tablestore_snapshot_first_rows(strategy, model['compiled_code']) -%}
     {{ check_time_data_types(query) }}
     {%- set response = tablestore_snapshot_write(
-          target_relation, settings, strategy, model['compiled_code'], query, '', existing=none) -%}
+          target_relation, settings, strategy, model['compiled_code'], query, none, existing=none) -%}
     {%- do tablestore_store_main(tablestore_snapshot_create(target_relation, names, query), response) -%}
   {%- else -%}
     {%- do tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
@@ -41,11 +41,19 @@
   {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
   {{ check_time_data_types('select ' ~ strategy.updated_at ~ ' as dbt_updated_at from (\n' ~ sql ~ '\n)') }}
-  {%- set rows = tablestore_snapshot_rows(target_relation, names, strategy, sql) -%}
+  {%- set old, new = {}, {} -%}
+  {%- for column in adapter.get_columns_in_relation(target_relation) -%}
+    {%- do old.update({column.name | lower: column}) -%}
+  {%- endfor -%}
+  {%- for column in adapter.get_column_schema_from_query(get_empty_subquery_sql(sql)) -%}
+    {%- do new.update({column.name | lower: column}) -%}
+  {%- endfor -%}
+  {%- set rows = tablestore_snapshot_rows(target_relation, names, strategy, sql, old, new) -%}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
-    {%- set follows = tablestore_snapshot_can_follow(target_relation, strategy, sql) -%}
+    {#- with a column that the table lacks, dbt's strategies take all rows for changed -#}
+    {%- set added = new.values() | map(attribute='name') | reject('in', old.values() | map(attribute='name') | list) | list -%}
     {%- set restricted = tablestore_snapshot_rows(
-          target_relation, names, strategy, sql, tablestore_snapshot_view()) if follows else '' -%}
+          target_relation, names, strategy, sql, old, new, tablestore_snapshot_view()) if not added else none -%}
     {%- set response = tablestore_snapshot_write(
           target_relation, settings, strategy, sql, rows, restricted, existing=target_relation) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}

@@ -2,7 +2,7 @@
   The versions that a run of a dbt snapshot writes, as one SELECT: its rows are upserted by dbt_scd_id, no rows are no commit.
   Source and open versions are joined once. INVARIANT: versions of a key never overlap; each begins where the one before
   ends or later, whatever the clock and updated_at say. INVARIANT: NULL in a unique_key equals NULL: the values of a key
-  are compared one by one by <=>, in dbt_unique_key_1 and so on (Spark sorts a struct three times slower than its fields).
+  are compared one by one by <=>, in dbt_unique_key_1 and so on: Spark sorts the fields of a struct faster than the struct.
   A key that the source gives twice is an error (TS2071). dbt_scd_id is computed for changed rows only.
 -#}
 {%- macro tablestore_snapshot_keys(unique_key) -%}
@@ -57,14 +57,7 @@ if(dbt_key_rows = 1, true, raise_error(concat('TS2071 {{ model.name }}: ', to_js
   A later run. `old`: columns of the table by name, `new`: of the query. `affected`: a view of the only keys whose source
   rows may differ from the run before; none: all are compared.
 -#}
-{%- macro tablestore_snapshot_rows(target_relation, names, strategy, sql, affected=none) -%}
-  {%- set old, new = {}, {} -%}
-  {%- for column in adapter.get_columns_in_relation(target_relation) -%}
-    {%- do old.update({column.name | lower: column}) -%}
-  {%- endfor -%}
-  {%- for column in adapter.get_column_schema_from_query(get_empty_subquery_sql(sql)) -%}
-    {%- do new.update({column.name | lower: column}) -%}
-  {%- endfor -%}
+{%- macro tablestore_snapshot_rows(target_relation, names, strategy, sql, old, new, affected=none) -%}
   {%- set deletes, keys = tablestore_snapshot_deletes(strategy), tablestore_snapshot_keys(strategy.unique_key) -%}
   {%- set deleted = "coalesce(snapshotted_data." ~ names.dbt_is_deleted ~ " = 'True', false)"
         if names.dbt_is_deleted | lower in old else 'false' -%}
