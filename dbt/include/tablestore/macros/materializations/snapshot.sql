@@ -50,10 +50,10 @@
   {%- endfor -%}
   {%- set rows = tablestore_snapshot_rows(target_relation, names, strategy, sql, old, new) -%}
   {%- if adapter.tablestore_has_key(target_relation, [names.dbt_scd_id]) -%}
-    {#- with a column that the table lacks, dbt's strategies take all rows for changed -#}
+    {#- not followed: --empty; and a column that the table lacks, for which dbt's strategies take all rows for changed -#}
     {%- set added = new.values() | map(attribute='name') | reject('in', old.values() | map(attribute='name') | list) | list -%}
     {%- set restricted = tablestore_snapshot_rows(
-          target_relation, names, strategy, sql, old, new, tablestore_snapshot_view()) if not added else none -%}
+          target_relation, names, strategy, sql, old, new, tablestore_snapshot_view()) if not (added or flags.EMPTY) else none -%}
     {%- set response = tablestore_snapshot_write(
           target_relation, settings, strategy, sql, rows, restricted, existing=target_relation) -%}
     {%- do tablestore_store_main('insert into ' ~ target_relation.render() ~ '\n' ~ rows, response) -%}
