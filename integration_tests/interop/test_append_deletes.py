@@ -21,6 +21,7 @@ from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
+from tests.doses import cases
 
 START = dt.datetime(2024, 1, 1, tzinfo=dt.UTC)
 COLUMNS = {"day": "DATE", "id": "BIGINT", "at": "TIMESTAMP(6) WITH LOCAL TIME ZONE", "v": "STRING"}
@@ -90,7 +91,7 @@ class Table:
         return +found
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", cases(SHAPES, 2))
 def test_every_reader_shows_what_we_deleted_from_append_tables(
     shape: str, java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, tmp_path: Path
 ) -> None:
@@ -117,7 +118,7 @@ def test_every_reader_shows_what_we_deleted_from_append_tables(
     assert Counter(table.us.read(table.location)) == table.replayed()
 
 
-@pytest.mark.parametrize("shape", ["unaware", "partitioned", "bucketed"])
+@pytest.mark.parametrize("shape", cases(["unaware", "partitioned", "bucketed"], 1))
 def test_deletes_of_all_engines_in_turns(
     shape: str, java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, tmp_path: Path
 ) -> None:

@@ -18,6 +18,7 @@ from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
+from tests.doses import cases
 
 # column → Arrow type, Flink's type, a value; Flink's Avro has no finer times than milliseconds and no LTZ
 _TYPES: dict[str, tuple[pa.DataType, str, Any]] = {
@@ -97,7 +98,7 @@ def test_flink_reads_plain_json(flink: Flink) -> None:
     assert [row for _, row in flink.read("json", flinks, encoded.values)] == _as_json(rows, schema)
 
 
-@pytest.mark.parametrize("value", [*JSON_FORMATS, "avro"])
+@pytest.mark.parametrize("value", cases([*JSON_FORMATS, "avro"], 2))
 def test_flink_passes_tombstones_by(flink: Flink, registry: Registry, value: str) -> None:
     """In a log of upserts a delete is a null value: Flink's formats skip it, its upsert-kafka reads the key."""
     rows, schema, flinks = _table({"n": _TYPES["n"]}, [0, 3])

@@ -26,6 +26,7 @@ from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format import schema_change
 from tablestore_engine.store.retention_options import Retention
+from tests.doses import cases
 
 FEW: dict[str, Type] = {"id": "BIGINT", "text": "STRING", "price": "DECIMAL(18, 4)", "at": "TIMESTAMP(6)"}
 FULLY = {"write-only": "false"}
@@ -204,7 +205,7 @@ def test_both_put_every_type_of_key_into_the_same_bucket(java: JavaPaimon, locat
     shared.check("we updated java's keys")
 
 
-@pytest.mark.parametrize("column", [*KEY_TYPES, "k_varchar", "k_binary"])
+@pytest.mark.parametrize("column", cases([*KEY_TYPES, "k_varchar", "k_binary"], 6))
 def test_both_put_each_single_key_type_into_the_same_bucket(
     java: JavaPaimon, location: Path, column: str
 ) -> None:

@@ -12,6 +12,7 @@ from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import assert_same
+from tests.doses import cases, pairs
 
 SPARK_CANNOT = {
     "with_time": "has no TIME type",
@@ -39,7 +40,7 @@ def test_java_reads_ours_at_every_snapshot(
         assert java.count(table.location, snapshot) in {None, len(expected)}, where
 
 
-@pytest.mark.parametrize("name", [name for name in OURS if name not in SPARK_CANNOT])
+@pytest.mark.parametrize("name", cases([name for name in OURS if name not in SPARK_CANNOT], 6))
 def test_spark_reads_ours_at_every_snapshot(
     ours: Callable[[str], Golden], spark: ProcessPeer, name: str
 ) -> None:
@@ -52,8 +53,7 @@ def test_spark_reads_ours_at_every_snapshot(
     assert spark.count(table.location) == len(newest)
 
 
-@pytest.mark.parametrize("reader", ["pypaimon", "rust"])
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize(("name", "reader"), pairs(list(OURS), ["pypaimon", "rust"]))
 def test_python_and_rust_read_ours_at_every_snapshot(
     ours: Callable[[str], Golden], reader: str, name: str, request: pytest.FixtureRequest
 ) -> None:

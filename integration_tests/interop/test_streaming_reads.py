@@ -19,6 +19,7 @@ from tablestore_engine.store.retention_options import Retention
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import TableStream
+from tests.doses import cases
 
 PYPAIMON = ["folding", "overwritten_keyed", "partitioned_keyed", "sequence_field"]
 BATCHES = list[tuple[int, list[Change]]]
@@ -65,7 +66,7 @@ PLAIN = schema({"id": "BIGINT", "v": "STRING"}, keys=("id",), options={"bucket":
 # the same changes -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("name", cases(CHANGING, 3))
 def test_a_reader_gets_what_javas_stream_gets(
     ours: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

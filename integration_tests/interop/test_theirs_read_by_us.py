@@ -14,9 +14,10 @@ from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import schema
 from tablestore_engine.errors import Unsupported
+from tests.doses import cases
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", cases(KINDS, 12))
 def test_java_tables_read_equal_at_every_snapshot(golden: Callable[[str], Golden], name: str) -> None:
     """Each kind of table that Java writes shows us the same rows as the oracle, snapshot by snapshot."""
     table = golden(name)

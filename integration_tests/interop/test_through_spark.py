@@ -17,6 +17,7 @@ from integration_tests.interop.rows import arrow_rows, assert_same, plain_rows
 from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Type, schema
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
+from tests.doses import cases
 
 SETTINGS = SparkSettings("local[2]", {"spark.sql.shuffle.partitions": "2", "spark.driver.memory": "1g"})
 MERGE = (
@@ -33,7 +34,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     opened.close()
 
 
-@pytest.mark.parametrize("name", [name for name in KINDS if name != "with_time"])
+@pytest.mark.parametrize("name", cases([name for name in KINDS if name != "with_time"], 9))
 def test_java_tables_through_our_views(golden: Callable[[str], Golden], name: str) -> None:
     """Spark SQL over our views shows Java's tables as the oracle does: newest snapshot, and one in the middle."""
     table = golden(name)

@@ -32,6 +32,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka import kafka_follower
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.stream.log_changes import PORTION_ROWS, LogChanges
+from tests.doses import cases
 
 
 @pytest.fixture
@@ -173,7 +174,7 @@ class _OneIsAhead:
         return getattr(self._consumer, name)
 
 
-@pytest.mark.parametrize("value", ["canal-json", "maxwell-json", "avro"])
+@pytest.mark.parametrize("value", cases(["avro", "canal-json", "maxwell-json"], 1))
 def test_formats(tmp_path: Path, broker: BrokerInfo, registry: Registry, value: str) -> None:
     """Rows, updates, deletes and a new column come out of each format as out of debezium-json."""
     log = {"kafka.bootstrap.servers": broker.url, "schema.registry.url": registry.url}

@@ -30,6 +30,7 @@ from integration_tests.kafka.followed import (
 from tablestore_engine.api import Engine, OnSchemaChange, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import RetryError
+from tests.doses import pairs
 
 NUMBERED = "from-snapshot", "from-snapshot-full"
 
@@ -51,8 +52,7 @@ def _fail() -> None:
     raise RetryError("TS1305", "overtaken", why="-", fix="-")
 
 
-@pytest.mark.parametrize("buckets", [1, 3])
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize(("consistency", "buckets"), pairs(BOTH, [1, 3]))
 def test_a_log_tells_what_the_files_tell(engine: Engine, consistency: str, buckets: int) -> None:
     """From every mode and every snapshot: the same changes, in a transactional log of the same snapshots; folded, the
     table.

@@ -22,6 +22,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, find_broker, s
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tests.doses import cases
 
 _SECRETS = ("kafka.sasl.password",)
 
@@ -77,7 +78,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", cases(NAMES, 3))
 def test_a_client_that_is_refused(realm: Realm, other_ca: Path, tmp_path: Path, name: str) -> None:
     """Neither a new table nor a row of an old one comes into being; what was pending is published later, once."""
     different, code, why, fix = _changes(realm, other_ca)[name]

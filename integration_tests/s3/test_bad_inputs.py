@@ -29,6 +29,7 @@ from tablestore_engine.errors import (
     StoreAnswerUnknown,
     TablestoreError,
 )
+from tests.doses import pairs
 
 NAME = "demo.t"
 GRACE = {"tablestore.expire-grace": "0 s"}  # of expiry: tests do not wait
@@ -102,8 +103,7 @@ def test_wrong_bucket_is_refused_with_its_fix(s3_server: S3ServerInfo, credentia
                 call()
 
 
-@pytest.mark.parametrize("part", range(3))
-@pytest.mark.parametrize("spec", [KEYED, APPEND], ids=["keyed", "append"])
+@pytest.mark.parametrize(("part", "spec"), pairs(range(3), [KEYED, APPEND]))
 def test_token_that_expires_in_a_write_loses_and_doubles_no_row(
     direct: Engine, through: Callable[[], Engine], proxy: FaultProxy, spec: WriteSpec, part: int
 ) -> None:

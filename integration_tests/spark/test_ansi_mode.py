@@ -237,7 +237,7 @@ STORED: dict[tuple[str, str], tuple[str, str, str, object, pa.DataType, object]]
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("setting", ["true", "false"])
+@pytest.mark.parametrize("setting", ["true", pytest.param("false", marks=pytest.mark.nightly)])
 def test_values_are_stored_as_spark_stores_them(engine: Engine, setting: str) -> None:
     """By INSERT, UPDATE and MERGE, in both modes: what Spark's own INSERT into a parquet table refuses is refused, what
     it stores is stored, and what overflows raises. LEGACY stores all that can be cast.

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
+from tests.doses import pairs
 
 NAN = float("nan")
 COLUMNS = {
@@ -43,8 +44,10 @@ def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
         yield engine
 
 
-@pytest.mark.parametrize("table", ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"])
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(
+    ("condition", "table"),
+    pairs(CONDITIONS, ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"]),
+)
 def test_a_condition_finds_what_it_finds_in_memory(
     engine: Engine, spark: SparkSession, table: str, condition: str
 ) -> None:

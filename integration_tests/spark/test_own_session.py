@@ -102,7 +102,10 @@ print("by the engine:", roundtrip(engine.spark))
 """
 
 
-@pytest.mark.parametrize(("kind", "before"), [("sql", "AnalysisException"), ("any", "[0.5, 2.0]")])
+@pytest.mark.parametrize(
+    ("kind", "before"),
+    [("sql", "AnalysisException"), pytest.param("any", "[0.5, 2.0]", marks=pytest.mark.nightly)],
+)
 def test_functions_of_ml_are_there_for_code_of_users(tmp_path: Path, kind: str, before: str) -> None:
     """A program that runs SQL starts without them; whoever gets the session by Engine.spark has them."""
     done = subprocess.run(

@@ -28,6 +28,7 @@ from tablestore_engine.spark import arrow_read, deletion_bitmap_literal, plan_pr
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import STAND_IN
 from tablestore_engine.spi import OutputMode
+from tests.doses import pairs
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
 BOTH = [ReadWay.NATIVE, ReadWay.PORTABLE]
@@ -136,8 +137,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize("way", BOTH)
-@pytest.mark.parametrize("text", QUERIES)
+@pytest.mark.parametrize(("text", "way"), pairs(QUERIES, BOTH))
 def test_query_in_each_way_equals_links(engines: Engines, way: ReadWay, text: str) -> None:
     """Joins, subqueries, CTEs, past states, changes, nested values and files of old schemas give the rows of links."""
     expected = answer(engines[ReadWay.LINKS].query(text))

@@ -169,7 +169,7 @@ def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> No
     assert first.communicate("go\n", timeout=HANG_SECONDS)[0].strip() == "((1,), (2,))"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
 def test_session_of_a_stopped_query_stays_for_the_next_command(
     folder: Folder, number: signal.Signals
 ) -> None:

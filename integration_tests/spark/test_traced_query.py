@@ -18,6 +18,7 @@ from integration_tests.spark.traced_world import (
     S,
     differing,
     rows,
+    small_plans,
     trace,
     traced_world,
 )
@@ -28,7 +29,7 @@ from tablestore_engine.spark import traced_plan
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One session for all queries."""
-    with traced_world(tmp_path_factory.mktemp("traced")) as engine:
+    with traced_world(tmp_path_factory.mktemp("traced")) as engine, small_plans(engine):
         yield engine
 
 

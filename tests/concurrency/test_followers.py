@@ -16,11 +16,12 @@ import pytest
 
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.concurrency.test_writers import ROOT, finish
+from tests.doses import examples
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import make_table, open_table, put, row
 from tests.unit.stream.stream_world import fold, state_of
 
-KILLS = 8
+KILLS = examples(4, 8)
 
 
 def follow(root: Path, folder: Path, mode: str) -> subprocess.Popen[bytes]:

@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import cases
 from tests.doubles.reference_model import Key, ModelTable, Row, content_of
 from tests.unit.store.table_world import make_table, open_table, rows_of
 
@@ -41,7 +42,7 @@ def finish(processes: list[subprocess.Popen[bytes]]) -> None:
         assert process.returncode == 0, error.decode()[-2000:]
 
 
-@pytest.mark.parametrize("writers", [2, 4])
+@pytest.mark.parametrize("writers", [pytest.param(2, marks=pytest.mark.nightly), 4])
 def test_writers_on_one_bucket_all_succeed(tmp_path: Path, writers: int) -> None:
     """Each commit is one snapshot; changelogs, applied in order, give the final rows."""
     make_table(tmp_path, runtime=SYSTEM)
@@ -79,7 +80,9 @@ def test_appending_writers_lose_nothing(tmp_path: Path) -> None:
     assert store.verify() == ()
 
 
-@pytest.mark.parametrize("point", ["write.data_files", "commit.manifests", "commit.claimed", "commit.done"])
+@pytest.mark.parametrize(
+    "point", cases(["write.data_files", "commit.manifests", "commit.claimed", "commit.done"], 2)
+)
 def test_a_killed_writer_does_not_disturb_the_other_and_goes_on(tmp_path: Path, point: str) -> None:
     """SIGKILL at a crash point beside a second writer; the killed command run again converges, each commit once."""
     make_table(tmp_path, runtime=SYSTEM)

@@ -6,10 +6,11 @@ import pytest
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.checksum import CHECKSUM_KEY
+from tests.doses import examples
 from tests.doubles.faults import without_checksum
 from tests.fuzz.metadata import KINDS, World, Writer, fuzz
 
-MUTATIONS = {Writer.OURS: 20, Writer.OTHER: 45}
+MUTATIONS = {Writer.OURS: examples(10, 20), Writer.OTHER: examples(20, 45)}
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_r
 from tablestore_engine.ingest.toast_placeholder import UNAVAILABLE
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
+from tests.doses import examples
 from tests.unit.ingest.encoders import COLUMNS, SQL, Event, debezium_json
 from tests.unit.ingest.histories import histories
 
@@ -103,7 +104,7 @@ def check_same(at_once: Compared | str, slowly: Compared | str) -> None:
 @pytest.mark.parametrize("in_one", [True, False])
 @pytest.mark.parametrize("schemas", [True, False])
 @given(events=histories())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 def test_what_debezium_writes(schemas: bool, in_one: bool, events: list[Event]) -> None:
     """Every type of the sample, deletes, tombstones, moved keys: always at once, always the same."""
     messages = [
@@ -148,7 +149,7 @@ def envelope(row: dict[str, Any], op: Any, update: bool, source: Any) -> dict[st
     st.sampled_from([None, "base64", "text"]),
     st.sampled_from([None, "public.*"]),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(150, 400), deadline=None)
 def test_what_anybody_writes(
     messages: list[tuple[dict[str, Any], str | None, int, Any, int | None]],
     decimals: str | None,

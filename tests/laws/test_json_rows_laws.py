@@ -20,6 +20,7 @@ from tablestore_engine.log.json_rows import read_json_rows
 from tablestore_engine.log.log_formats import LogFormats
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.message_rows import decode_messages
+from tests.doses import examples
 from tests.unit.log.format_world import EVERY, KEY, rows
 
 FLAT = [one.name for one in EVERY if not pa.types.is_nested(one.type)]
@@ -45,7 +46,7 @@ def bits(table: pa.Table) -> list[object]:
 
 
 @given(rows(), st.sampled_from([ChangelogMode.UPSERT, ChangelogMode.ALL]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50, 150), deadline=None)
 def test_what_our_envelope_writes(table: pa.Table, mode: ChangelogMode) -> None:
     """Every type but nested ones, deletes as tombstones and with the row before: always at once, always the same."""
     table = table.select([*FLAT, ROW_KIND_COLUMN])
@@ -84,7 +85,7 @@ STRANGE = (
         max_size=3,
     )
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 300), deadline=None)
 def test_what_anybody_writes(messages: list[tuple[dict[str, object], str | None, int | None]]) -> None:
     """Wrong types, missing and unknown members, other words, line breaks: the same rows, or left to the slow way."""
     values: list[bytes | None] = []

@@ -263,7 +263,7 @@ KINDS = sorted({*ONE_INPUT, *TWO_INPUTS})
 @pytest.mark.parametrize("kind", KINDS)
 def test_trace_of_each_node_kind_has_every_key_that_a_change_makes_different(kind: str) -> None:
     """A kind alone and over each other kind, for a sample of all changes of one row in each table."""
-    check(kind, alone=200, stacked=12)
+    check(kind, alone=100, stacked=6)
 
 
 @pytest.mark.nightly

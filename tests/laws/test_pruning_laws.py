@@ -40,6 +40,7 @@ from tablestore_engine.store.read.predicate import (
     matching,
     negate,
 )
+from tests.doses import examples
 from tests.laws.strategies_format import atomic_types, known_values_of, values_of
 from tests.unit.format.file_statistics import collect_stats
 from tests.unit.format.stats_samples import mode
@@ -174,7 +175,7 @@ def _files(schema: TableSchema, rows: Rows, text: str) -> list[tuple[StoredFile,
     return made
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100, 300), deadline=None)
 @given(_cases(), st.sampled_from(["full", "truncate(1)", "truncate(3)", "counts", "none", "nothing"]))
 def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
     """Statistics of any kind, cut or missing, NULL, NaN, partitions and buckets: what is left out has no such row."""
@@ -185,7 +186,7 @@ def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
             assert not any(_truth(wanted, dict(zip(types, row, strict=True)), types) for row in part)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70, 200), deadline=None)
 @given(_cases())
 def test_columns_and_values_agree(case: Case) -> None:
     """Truth computed on Arrow columns is the definition, row by row."""
@@ -195,7 +196,7 @@ def test_columns_and_values_agree(case: Case) -> None:
     assert matching(wanted, _table(schema, rows), types).tolist() == expected
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(70, 200), deadline=None)
 @given(_cases())
 def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:
     """No row is lost between a condition and its negation, but those with a NULL in it."""

@@ -41,7 +41,7 @@ LIMITS = st.fixed_dictionaries(
     "shape", [pytest.param(one, marks=() if one in OF_MAKE_TEST else pytest.mark.nightly) for one in SHAPES]
 )
 @given(first=STEPS, rows=VALUES, mode=st.sampled_from(sorted(MODES)), limits=LIMITS, runs=RUNS)
-@settings(max_examples=examples(10, 100))
+@settings(max_examples=examples(5, 100))
 def test_each_change_comes_once_whatever_dies(
     shape: str, first: Any, rows: Any, mode: str, limits: dict[str, str], runs: Any
 ) -> None:
@@ -79,7 +79,7 @@ def test_each_change_comes_once_whatever_dies(
 
 @pytest.mark.parametrize("point", POINTS)
 @given(first=STEPS, second=STEPS, mode=st.sampled_from(("latest-full", "earliest", "latest")))
-@settings(max_examples=examples(5, 50))
+@settings(max_examples=examples(3, 50))
 def test_a_death_in_the_first_batch_moves_no_beginning(
     point: str | None, first: Any, second: Any, mode: str
 ) -> None:

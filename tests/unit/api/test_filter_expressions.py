@@ -21,7 +21,7 @@ from tablestore_engine.store.read.file_pruning import ColumnFacts
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, VALUES, World, names
 
-WORLDS = examples(10, 150)
+WORLDS = examples(4, 150)
 FILTERS = 60
 _COMPARED: list[Callable[[Any, Any], Any]] = [
     pc.equal, pc.not_equal, pc.less, pc.less_equal, pc.greater, pc.greater_equal,

@@ -13,7 +13,7 @@ from tablestore_engine.api import Engine, FixRequest, Table
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, World, names
 
-WORLDS = examples(10, 150)
+WORLDS = examples(4, 150)
 FILTERS = 60
 _LITERALS = {
     "id": ["0", "7", "-1", "40", "7.5"],

@@ -18,6 +18,7 @@ from tablestore_engine.log.kafka.message_limit import HEADERS, _bound, check_siz
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
+from tests.doses import examples
 from tests.unit.log.format_world import EVERY, KEY, rows
 
 COLUMNS = pa.schema(
@@ -95,7 +96,7 @@ def test_what_passes_is_taken_by_the_client(user: int) -> None:
 
 
 @pytest.mark.parametrize("value", ValueFormat)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(10, 30), deadline=None)
 @given(data=st.data())
 def test_no_message_is_larger_than_the_bound(value: ValueFormat, data: st.DataObject) -> None:
     """Of any rows of every type, in every format: what the bound lets pass needs no measuring."""

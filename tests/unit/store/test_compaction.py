@@ -14,6 +14,7 @@ from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write import compaction_step
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
+from tests.doses import pairs
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     acting,
@@ -292,8 +293,9 @@ def test_it_works_in_portions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert store.verify() == ()
 
 
-@pytest.mark.parametrize("nth", [1, 2, 3])
-@pytest.mark.parametrize("point", sorted(one for one in CRASH_POINTS if not one.startswith(_OTHERS)))
+@pytest.mark.parametrize(
+    ("point", "nth"), pairs(sorted(one for one in CRASH_POINTS if not one.startswith(_OTHERS)), [1, 2, 3])
+)
 def test_killed_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str, nth: int) -> None:
     """At each crash point of each step: rows are as before, what is claimed stays, the next call does the rest."""
     monkeypatch.setattr(compaction_step, "PORTION_BYTES", 1)

@@ -12,6 +12,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import pairs
 from tests.doubles.faults import (
     DyingFileIO,
     Fault,
@@ -105,8 +106,13 @@ def test_a_kill_at_each_change(tmp_path: Path, world: World) -> None:
     assert changes > 20
 
 
-@pytest.mark.parametrize("kind", [FaultKind.BEFORE, FaultKind.AFTER])
-@pytest.mark.parametrize("operation", ["read", "list", "mkdirs", "create_exclusive", "replace", "delete"])
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    pairs(
+        ["read", "list", "mkdirs", "create_exclusive", "replace", "delete"],
+        [FaultKind.BEFORE, FaultKind.AFTER],
+    ),
+)
 def test_a_failing_file_system(tmp_path: Path, world: World, operation: str, kind: FaultKind) -> None:
     """The error is told, whichever call it is; the table stays whole, and the next expiry ends the work."""
     failures = 0

@@ -11,6 +11,7 @@ import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import pairs
 from tests.doubles.faults import DyingFileIO, SimulatedCrash
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
@@ -68,8 +69,7 @@ def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     assert changes >= 4
 
 
-@pytest.mark.parametrize("staged", [False, True])
-@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize(("before", "staged"), pairs([1, 0, 2], [True, False]))
 def test_a_stage_is_made_whole(tmp_path: Path, before: int, *, staged: bool) -> None:
     """Also over an older one: the copy of the base, which is written first, never counts as what was staged."""
     _world(tmp_path / "world", before, staged=staged)
