@@ -213,6 +213,7 @@ def test_show_and_run_operation_work_without_models(shop: Shop) -> None:
 
 def test_secrets_of_the_profile_reach_no_file(shop: Shop) -> None:
     """Neither artifacts nor logs nor the warehouse hold what stands under `log:`."""
+    shop.keeps_manifest = True
     shop.output["log"] = {"kafka.sasl.password": "hunter2-secret"}
     shop.dbt("build")
     shop.dbt("docs", "generate")

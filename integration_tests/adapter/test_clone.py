@@ -16,6 +16,7 @@ def _remember(shop: Shop) -> str:
 
 def test_a_clone_onto_its_own_schema_leaves_every_table(shop: Shop) -> None:
     """dbt clone --full-refresh from the schema to itself: each relation is skipped, tables stay tables with rows."""
+    shop.keeps_manifest = True
     shop.dbt("build")
     state, before = _remember(shop), shop.rows("select * from demo.orders order by order_id")
     shop.dbt("clone", "--full-refresh", "--state", state)
@@ -27,6 +28,7 @@ def test_a_clone_onto_its_own_schema_leaves_every_table(shop: Shop) -> None:
 
 def test_tables_are_cloned_as_tables(shop: Shop) -> None:
     """Another schema gets a table for a table and a view for a view; its rows are its own, also in a second clone."""
+    shop.keeps_manifest = True
     shop.dbt("build")
     state, before = _remember(shop), shop.rows("select * from demo.orders order by order_id")
     shop.output["schema"] = "dev"

@@ -89,9 +89,8 @@ def test_days_outside_of_the_year_are_refused(
     assert not (tmp_path / "never").exists()
 
 
-@pytest.mark.parametrize(
-    "words", [(), pytest.param(("--cluster",), marks=pytest.mark.nightly)], ids=["s3", "cluster"]
-)
+@pytest.mark.nightly  # by day s3/test_dbt_build.py builds over an object store, and the demo runs in a folder
+@pytest.mark.parametrize("words", [(), ("--cluster",)], ids=["s3", "cluster"])
 def test_demo_on_an_object_store_holds_a_red_day_back(words: tuple[str, ...], tmp_path: Path) -> None:
     """Tables on an S3 server, on demand queries on a cluster; Paimon's reader counts the objects."""
     command = [
