@@ -2,8 +2,9 @@
 
 CHANGE     the range of changes that `changes()` returns
 Steps      compiling: the position in the model's own table → the range behind it, up to the input's newest snapshot
-           or what is staged of it in this run → a relation that SQL reads · writing: its end goes into the commit
-INVARIANT  one model sees one range of an input, however often it is asked for.
+           or what is staged of it in this run; SQL has a name that never changes, as for stream() · each statement of
+           the model: the name means that range · writing: the end of the range goes into the commit
+INVARIANT  one model sees one range of an input, however often it is asked for; compiled SQL says nothing of positions.
 INVARIANT  rows and position are one commit (decision 0039): whoever else has moved the position meanwhile wins, and
            this run says so (TS1471).
 INVARIANT  what was staged again is read again: its changes, and with them the position, are others.
@@ -12,7 +13,7 @@ INVARIANT  what was staged again is read again: its changes, and with them the p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
@@ -21,11 +22,11 @@ from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.full_refresh_query import made_otherwise
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
+    TO_NOW,
     begun,
+    changes_name,
     check_begin,
-    check_left,
-    exchanged,
-    left,
+    moved,
 )
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.plan.run_context import InputContext
@@ -38,17 +39,11 @@ VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 
 @dataclass(frozen=True)
 class _Asked:
-    """One input of a model: its relation without a version, what was found, what SQL has for it."""
+    """One input of a model: its relation without a version, and its range behind `position`."""
 
     relation: TablestoreRelation
     found: ChangesInput
     position: str | None
-    rendered: str
-
-    @property
-    def end(self) -> str | None:
-        """The position behind the range."""
-        return self.position if self.found.step is None else self.found.step.after
 
 
 class ChangedInputs:
@@ -75,12 +70,13 @@ class ChangedInputs:
             table = self._find(relation, model)
             positions = self._positions(target, full_refresh=full_refresh)
             position = None if full_refresh else positions.get(table.source)
-            known = self._plan(node, relation, table, position)
-            table.hold_changes(f"dbt-{target.schema}-{target.identifier}", known.found)
+            pins = self._versions_for(node)
+            found = table.plan_changes(position, branch=_branch(pins, name), only=True)
+            table.hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
             with self._lock:
-                self._asked[node][name] = known
+                self._asked[node][name] = _Asked(relation, found, position)
                 self._known[node] = positions
-        return relation.replace(version=TableVersion(changes=known.found.between))
+        return relation.replace(version=TO_NOW)
 
     def has_inputs(self, node: str) -> bool:
         """Whether the model asked for changes."""
@@ -94,33 +90,47 @@ class ChangedInputs:
         for name, one in asked.items():
             check_columns(self._engine(), node, query, name, one.found, self._versions_for(node))
 
-    def steps(self, node: str, target: str, action: Action) -> dict[str, PositionStep]:
-        """For the model's commit. Raises FixRequest TS1841."""
+    def versions(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
+        """What the names of a model's changes mean now. `pins`: which staged snapshots its statements read.
+
+        A range of published snapshots stays as it is; what was staged may be staged again, or published.
+        """
+        with self._lock:
+            asked = dict(self._asked.get(node, {}))
+        for name, one in asked.items():
+            if one.found.between.branch is not None:
+                table = self._engine().table(name)
+                found = table.plan_changes(one.position, branch=_branch(pins, name), only=True)
+                asked[name] = replace(one, found=found)
+        if asked:
+            with self._lock:
+                self._asked[node] = asked
+        return _meant(asked)
+
+    def take(
+        self, node: str, target: str, action: Action
+    ) -> tuple[dict[str, TableVersion], dict[str, PositionStep]]:
+        """For the model's commit: what the names mean in it, and the positions behind that. Raises TS1841."""
+        self._versions_for(node)  # looks at what is staged
         with self._lock:
             asked, known = dict(self._asked.get(node, {})), self._known.get(node, {})
             followed = self._followed.get(node)
         if followed is not None:
-            steps = followed[1].steps
+            steps, pins = followed[1].steps, dict(followed[1].pins)
             if not action.begins:
-                return dict(steps)
-            return begun(
-                {**followed[1].reached, **{source: step.after for source, step in steps.items()}},
-                replaces=action.replaces,
-            )
+                return pins, dict(steps)
+            ends = {**followed[1].reached, **{source: step.after for source, step in steps.items()}}
+            return pins, begun(ends, replaces=action.replaces)
+        found = {name: one.found for name, one in asked.items()}
         if action.begins:
-            ends = {one.found.source: one.end for one in asked.values()}
-            return begun(ends, replaces=action.replaces)
-        steps = {one.found.source: one.found.step for one in asked.values() if one.found.step is not None}
-        gone = left(known, [one.found.source for one in asked.values()])
-        new = [name for name, one in asked.items() if one.position is None]
-        if gone and new:
-            raise exchanged(node, new[0])
-        check_left(node, known, {one.found.source: name for name, one in asked.items()})
-        if asked and len(new) == len(asked):
+            ends = {one.source: one.step.after for one in found.values() if one.step is not None}
+            return _meant(asked), begun(ends, replaces=action.replaces)
+        steps = moved(node, known, found)
+        if asked and all(one.position is None for one in asked.values()):
             own = self._engine().find_table(target)
             if own is not None and not own.schema.primary_keys:  # rows with a key take their own place
                 check_begin(node, target, own)
-        return {**steps, **gone}
+        return _meant(asked), steps
 
     def follow(
         self,
@@ -217,36 +227,6 @@ class ChangedInputs:
             followed = self._followed.get(node)
         return {} if followed is None else dict(followed[1].pins)
 
-    def planned_again(self, node: str, sql: str) -> str:
-        """The model's SQL over what its inputs have now that others were staged again, or published."""
-        for name, (one, fresh) in self._staged_again(node).items():
-            sql = sql.replace(one.rendered, fresh.rendered)
-            with self._lock:
-                self._asked[node][name] = fresh
-        return sql
-
-    def shown_now(self, node: str, sql: str) -> str:
-        """The same for who only looks at the query: its ranges stay as they are."""
-        for one, fresh in self._staged_again(node).values():
-            sql = sql.replace(one.rendered, fresh.rendered)
-        return sql
-
-    def _staged_again(self, node: str) -> dict[str, tuple[_Asked, _Asked]]:
-        with self._lock:
-            asked = dict(self._asked.get(node, {}))
-        return {
-            name: (one, self._plan(node, one.relation, self._engine().table(name), one.position))
-            for name, one in asked.items()
-            if one.found.between.branch is not None
-        }
-
-    def _plan(self, node: str, relation: TablestoreRelation, table: Table, position: str | None) -> _Asked:
-        pinned = self._versions_for(node).get(relation.table_name)
-        branch = None if pinned is None else pinned.branch
-        found = table.plan_changes(position, branch=branch, only=True)
-        rendered = relation.replace(version=TableVersion(changes=found.between)).render()
-        return _Asked(relation, found, position, rendered)
-
     def _positions(self, target: TablestoreRelation, *, full_refresh: bool) -> Mapping[str, str]:
         own = self._engine().find_table(target.table_name)
         try:
@@ -266,6 +246,15 @@ class ChangedInputs:
                 "build it first, as a table; of a view, name the tables that it reads",
             )
         return table
+
+
+def _branch(pins: Mapping[str, TableVersion], name: str) -> str | None:
+    pinned = pins.get(name)
+    return None if pinned is None else pinned.branch
+
+
+def _meant(asked: Mapping[str, _Asked]) -> dict[str, TableVersion]:
+    return {changes_name(one.relation): TableVersion(changes=one.found.between) for one in asked.values()}
 
 
 def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:

@@ -9,11 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from tablestore_engine.api import FixRequest, Table
-from tablestore_engine.spi import TABLE_SOURCE, PositionStep
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from tablestore_engine.api import ChangesBetween, FixRequest, Table, TableVersion
+from tablestore_engine.spi import TABLE_SOURCE, ChangesInput, PositionStep
 
+TO_NOW = TableVersion(changes=ChangesBetween(None))
 QUERY = "query"  # the name among positions of what the rows were made by
 _LEFT = "left "  # before the identity of an input, among positions
+
+
+def changes_name(relation: TablestoreRelation) -> str:
+    """By which a model's SQL reads the changes of an input, without quotes; what it means is a version of the node."""
+    return str(relation.replace(version=TO_NOW).render()).replace("`", "")
+
+
+def moved(node: str, known: Mapping[str, str], found: Mapping[str, ChangesInput]) -> dict[str, PositionStep]:
+    """Of a later run. `known`: positions of the model's table; `found`: of each input its range. Raises TS1841."""
+    steps = {one.source: one.step for one in found.values() if one.step is not None}
+    gone = left(known, [one.source for one in found.values()])
+    new = [name for name, one in found.items() if one.source not in known]
+    if gone and new:
+        raise exchanged(node, new[0])
+    check_left(node, known, {one.source: name for name, one in found.items()})
+    return {**steps, **gone}
 
 
 def begun(ends: Mapping[str, str | None], *, replaces: bool) -> dict[str, PositionStep]:

@@ -23,11 +23,11 @@ from dbt.adapters.tablestore.inputs.changed_rows_sql import ROW_KIND, SNAPSHOT_I
 from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
+    TO_NOW,
     begun,
+    changes_name,
     check_begin,
-    check_left,
-    exchanged,
-    left,
+    moved,
 )
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.inputs.retracted_keys import RetractedKeys, not_added, plan_retractions
@@ -47,7 +47,6 @@ from tablestore_engine.api import ChangesBetween, Engine, FixRequest, Table, Tab
 from tablestore_engine.spi import STATE_POSITION, TABLE_SOURCE, ChangesInput, OrderedLock, PositionStep, Rank
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
-_TO_NOW = TableVersion(changes=ChangesBetween(None))
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class StreamInputs:
         with self._lock:
             known = self._models.setdefault(node, _Model(f"dbt-{target.schema}-{target.identifier}"))
             known.streams[relation.table_name] = relation
-        return relation.replace(version=_TO_NOW)
+        return relation.replace(version=TO_NOW)
 
     def follows(self, node: str) -> bool:
         """Whether the model asked for streams."""
@@ -191,7 +190,7 @@ class StreamInputs:
                 "it is no table of the warehouse: only tables have changes",
                 "build it first, as a table; a topic becomes one by `tablestore ingest`",
             )
-        names = tuple(_name(one) for one in model.streams.values())
+        names = tuple(changes_name(one) for one in model.streams.values())
         versions = self._versions_for(node)
         clause = self._engine().stateful_clause(query, names, versions=versions)
         model.query = query
@@ -206,7 +205,7 @@ class StreamInputs:
                 self._engine(), settings, query, names, clause, versions, has_kinds=model.has_kinds
             )
         elif model.has_kinds and SNAPSHOT_ID in named:
-            tables = {_name(one): table for table, one in model.streams.items()}
+            tables = {changes_name(one): table for table, one in model.streams.items()}
             model.retracted = plan_retractions(self._engine(), settings, query, tables, versions)
         return model.stateful
 
@@ -222,7 +221,7 @@ class StreamInputs:
             model = self._models.get(node)
         streams = {} if model is None else dict(model.streams)
         return {
-            _name(one): TableVersion(changes=ChangesBetween(None, branch=pins[table].branch))
+            changes_name(one): TableVersion(changes=ChangesBetween(None, branch=pins[table].branch))
             for table, one in streams.items()
             if table in pins and pins[table].branch is not None
         }
@@ -256,7 +255,10 @@ class StreamInputs:
         for name, one in found.items():
             self._check_kinds(node, model, self._engine().table(name), one, counts[name])
         model.taken = Taken(
-            {_name(model.streams[name]): TableVersion(changes=one.between) for name, one in found.items()},
+            {
+                changes_name(model.streams[name]): TableVersion(changes=one.between)
+                for name, one in found.items()
+            },
             steps,
             {
                 name: (one.between.since, one.between.branch or one.between.until or 0)
@@ -312,7 +314,7 @@ class StreamInputs:
         ):
             return None
         ((_, stream),) = model.streams.items()
-        between = model.taken.versions[_name(stream)].changes
+        between = model.taken.versions[changes_name(stream)].changes
         return None if between is None else latest_rows(self._engine(), select, stream, between, key)
 
     def _positions(self, target: str) -> Mapping[str, str]:
@@ -330,7 +332,7 @@ class StreamInputs:
         only_adds = not table.schema.primary_keys and count is not None
         if takes_all or only_adds or found.between.since is None or found.step is None:
             return
-        name = _name(
+        name = changes_name(
             TablestoreRelation.create(schema=table.identifier.database, identifier=table.identifier.name)
         )
         versions = {name: TableVersion(changes=found.between)}
@@ -343,18 +345,13 @@ class StreamInputs:
 def _steps(
     node: str, model: _Model, known: Mapping[str, str], found: Mapping[str, ChangesInput], action: Action
 ) -> dict[str, PositionStep]:
-    moved = {one.source: one.step for one in found.values() if one.step is not None}
     if action.begins:
-        ends = {source: step.after for source, step in moved.items()}
+        ends = {one.source: one.step.after for one in found.values() if one.step is not None}
         return begun({**ends, QUERY: model.digest}, replaces=action.replaces)
-    gone = left(known, [one.source for one in found.values()])
-    new = [name for name, one in found.items() if one.source not in known]
-    if gone and new:
-        raise exchanged(node, new[0])
-    check_left(node, known, {one.source: name for name, one in found.items()})
-    if moved or gone:  # also when it is the same: a full refresh by another query wins
-        moved[QUERY] = PositionStep(known.get(QUERY), model.digest)
-    return {**moved, **gone}
+    steps = moved(node, known, found)
+    if steps:  # also when it is the same: a full refresh by another query wins
+        steps[QUERY] = PositionStep(known.get(QUERY), model.digest)
+    return steps
 
 
 def _has_more(end: int, found: ChangesInput) -> bool:
@@ -367,11 +364,6 @@ def _count_rows(table: Table, found: ChangesInput) -> int | None:
     if found.between.since is None and found.between.branch is None:
         return table.facts().rows
     return table.count_changed_rows(found)
-
-
-def _name(relation: TablestoreRelation) -> str:
-    """As SQL has it, without quotes."""
-    return str(relation.replace(version=_TO_NOW).render()).replace("`", "")
 
 
 def _check_model(model: Mapping[str, Any], relation: TablestoreRelation) -> None:

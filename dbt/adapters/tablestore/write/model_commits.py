@@ -7,7 +7,7 @@ INVARIANT  what a contract asks of the written rows is looked at before readers 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -72,9 +72,13 @@ class ModelCommits:
             properties[ROWS_BEFORE] = followed.rows_version
         name = job.relation.table_name
         taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
+        meant: Mapping[str, TableVersion] = self._inputs.pins(node)
         if not is_empty(self._config):
             taken = self._streams.take(node, name, action, whole=whole)
-            steps |= self._inputs.steps(node, name, action) if taken is None else taken.steps
+            meant, moved = (
+                self._inputs.take(node, name, action) if taken is None else (taken.versions, taken.steps)
+            )
+            steps |= moved
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
@@ -91,10 +95,10 @@ class ModelCommits:
             if job.batch is None
             else self._pinned.of(node)  # a batch sees the batches before it
         )
-        versions = {**versions, **self._inputs.pins(node), **({} if taken is None else taken.versions)}
+        versions = {**versions, **meant}
         key = job.settings.table.primary_key
-        with self._streams.stated(node, name, rows, versions, key) as (rows, moved):
-            spec = replace(spec, positions={**steps, **moved})
+        with self._streams.stated(node, name, rows, versions, key) as (rows, state):
+            spec = replace(spec, positions={**steps, **state})
             try:
                 return self._engine().write(name, rows, spec, versions=versions)
             except RepeatedKeys:

@@ -228,13 +228,12 @@ class ModelWriter:
         if known.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
         self.python.run_again(settings.node)
-        sql = self.inputs.planned_again(settings.node, known.sql)
         found = retry_published(
             partial(self._commits.versions_but, settings.node, relation),
-            partial(self._engine().query_columns, sql),
+            partial(self._engine().query_columns, known.sql),
         )
         columns = tuple((column.name, column.type_text) for column in found)
-        return self.plan(relation, settings, sql, columns, known.context)
+        return self.plan(relation, settings, known.sql, columns, known.context)
 
     def write_seed(
         self,

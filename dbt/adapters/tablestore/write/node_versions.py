@@ -6,6 +6,7 @@ INVARIANT  looked up again for each statement: another thread may publish a stag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
@@ -52,7 +53,7 @@ class NodeVersions:
         self._adopt()
         pins = versions_of(self._coordinator.branches_for(node, self._databases()))
         if not node.startswith("test."):
-            return {**pins, **self.streams.staged(node, pins)}
+            return {**pins, **self.inputs.versions(node, pins), **self.streams.staged(node, pins)}
         self.check_as_of()
         own = self.inputs.test_pins(
             node
@@ -68,13 +69,8 @@ class NodeVersions:
         return retry_published(lambda: self.of(node), lambda **_: work())
 
     def query_columns(self, node: str, sql: str, reads: ReadLog | None = None) -> tuple[ColumnInfo, ...]:
-        """Of a query of the node, also when it names staged changes that are published by now."""
-
-        def ask(*, versions: Mapping[str, TableVersion]) -> tuple[ColumnInfo, ...]:
-            text = self.inputs.shown_now(node, sql)
-            return self._engine().query_columns(text, versions=versions, reads=reads)
-
-        return self.read(node, ask)
+        """Of a query of the node."""
+        return self.read(node, partial(self._engine().query_columns, sql, reads=reads))
 
     @as_dbt_errors()
     def check_as_of(self) -> None:
