@@ -13,7 +13,7 @@ INVARIANT  what was staged again is read again: its changes, and with them the p
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
@@ -46,17 +46,31 @@ class _Asked:
     position: str | None
 
 
+@dataclass
+class _Node:
+    """What a model or a test has found out in this run. `known`: positions of the model's table; `tables`: what a
+    changed_keys model reads; `pins`: at which state a test reads the inputs of a model.
+    """
+
+    asked: dict[str, _Asked] = field(default_factory=dict)
+    known: Mapping[str, str] = field(default_factory=dict)
+    tables: tuple[str, ...] = ()
+    followed: Followed | None = None
+    pins: dict[str, TableVersion] = field(default_factory=dict)
+
+
 class ChangedInputs:
     """REQUIRES that one thread builds a model."""
 
     def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
         self._engine, self._versions_for = engine, versions_for
-        self._asked: dict[str, dict[str, _Asked]] = {}
-        self._known: dict[str, Mapping[str, str]] = {}  # node → positions of its table
-        self._followed: dict[str, tuple[tuple[str, ...], Followed]] = {}
-        self._test_pins: dict[str, dict[str, TableVersion]] = {}
+        self._nodes: dict[str, _Node] = {}
         self._digests: dict[str, str] = {}  # table → of its query in this run
         self._lock = OrderedLock("inputs of models", Rank.PROCESS)
+
+    def _of(self, node: str) -> _Node:
+        with self._lock:
+            return self._nodes.setdefault(node, _Node())
 
     def changes(self, relation: TablestoreRelation, context: InputContext) -> TablestoreRelation:
         """What stands for the input in the model's SQL. Raises FixRequest TS1835, TS1470, TS1474."""
@@ -64,30 +78,24 @@ class ChangedInputs:
         _check_model(model, relation)
         assert target is not None
         node, name = str(model["unique_id"]), relation.table_name
-        with self._lock:
-            known = self._asked.setdefault(node, {}).get(name)
-        if known is None:
+        own = self._of(node)
+        if name not in own.asked:
             table = self._find(relation, model)
             positions = self._positions(target, full_refresh=full_refresh)
             position = None if full_refresh else positions.get(table.source)
             pins = self._versions_for(node)
             found = table.plan_changes(position, branch=_branch(pins, name), only=True)
             table.hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
-            with self._lock:
-                self._asked[node][name] = _Asked(relation, found, position)
-                self._known[node] = positions
+            own.asked[name], own.known = _Asked(relation, found, position), positions
         return relation.replace(version=TO_NOW)
 
     def has_inputs(self, node: str) -> bool:
         """Whether the model asked for changes."""
-        with self._lock:
-            return bool(self._asked.get(node))
+        return bool(self._of(node).asked)
 
     def check_columns(self, node: str, query: str) -> None:
         """Before changes() of a model are written. Raises FixRequest TS2011."""
-        with self._lock:
-            asked = dict(self._asked.get(node, {}))
-        for name, one in asked.items():
+        for name, one in self._of(node).asked.items():
             check_columns(self._engine(), node, query, name, one.found, self._versions_for(node))
 
     def versions(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
@@ -95,16 +103,12 @@ class ChangedInputs:
 
         A range of published snapshots stays as it is; what was staged may be staged again, or published.
         """
-        with self._lock:
-            asked = dict(self._asked.get(node, {}))
+        asked = self._of(node).asked
         for name, one in asked.items():
             if one.found.between.branch is not None:
                 table = self._engine().table(name)
                 found = table.plan_changes(one.position, branch=_branch(pins, name), only=True)
                 asked[name] = replace(one, found=found)
-        if asked:
-            with self._lock:
-                self._asked[node] = asked
         return _meant(asked)
 
     def take(
@@ -112,24 +116,23 @@ class ChangedInputs:
     ) -> tuple[dict[str, TableVersion], dict[str, PositionStep]]:
         """For the model's commit: what the names mean in it, and the positions behind that. Raises TS1841."""
         self._versions_for(node)  # looks at what is staged
-        with self._lock:
-            asked, known = dict(self._asked.get(node, {})), self._known.get(node, {})
-            followed = self._followed.get(node)
+        own = self._of(node)
+        asked, followed = own.asked, own.followed
         if followed is not None:
-            steps, pins = followed[1].steps, dict(followed[1].pins)
+            steps, pins = followed.steps, dict(followed.pins)
             if not action.begins:
                 return pins, dict(steps)
-            ends = {**followed[1].reached, **{source: step.after for source, step in steps.items()}}
+            ends = {**followed.reached, **{source: step.after for source, step in steps.items()}}
             return pins, begun(ends, replaces=action.replaces)
         found = {name: one.found for name, one in asked.items()}
         if action.begins:
             ends = {one.source: one.step.after for one in found.values() if one.step is not None}
             return _meant(asked), begun(ends, replaces=action.replaces)
-        steps = moved(node, known, found)
+        steps = moved(node, own.known, found)
         if asked and all(one.position is None for one in asked.values()):
-            own = self._engine().find_table(target)
-            if own is not None and not own.schema.primary_keys:  # rows with a key take their own place
-                check_begin(node, target, own)
+            table = self._engine().find_table(target)
+            if table is not None and not table.schema.primary_keys:  # rows with a key take their own place
+                check_begin(node, target, table)
         return _meant(asked), steps
 
     def follow(
@@ -146,9 +149,8 @@ class ChangedInputs:
         Raises FixRequest TS1839, TS1870, TS1871, TS1872.
         """
         model = target.table_name
-        with self._lock:
-            before = self._followed.get(node)
-        tables = tables or (before[0] if before is not None else ())
+        own = self._of(node)
+        tables = tables or own.tables
         if model in tables:
             raise FixRequest(
                 "TS1839",
@@ -156,32 +158,26 @@ class ChangedInputs:
                 why="its rows are those of its query over other tables, for the keys that changes affect",
                 fix="write the query as for a full refresh, without is_incremental() and this",
             )
-        self._drop_keys(before)
+        self.finish(node)
         versions = self._versions_for(node)
         branches = {table: version.branch for table, version in versions.items()}
         followed = read_followed(self._engine(), query, tables, branches.get, is_new=is_new)
         for table, found in followed.inputs:
             self._engine().table(table).hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
+        own.tables, own.followed = tables, followed
         with self._lock:
-            self._followed[node] = (tables, followed)
             self._digests[model] = followed.digest
         return followed
 
     def followed(self, node: str) -> Followed | None:
-        """Of a changed_keys model that is planned in this run."""
-        with self._lock:
-            found = self._followed.get(node)
-        return None if found is None else found[1]
+        """Of a changed_keys model or a dbt snapshot that is planned in this run."""
+        return self._of(node).followed
 
     def finish(self, node: str) -> None:
         """The model is written, or has failed: its affected keys are not needed any more."""
-        with self._lock:
-            followed = self._followed.get(node)
-        self._drop_keys(followed)
-
-    def _drop_keys(self, followed: tuple[tuple[str, ...], Followed] | None) -> None:
-        if followed is not None and followed[1].view is not None:
-            self._engine().changed_keys.drop_view(followed[1].view)
+        followed = self._of(node).followed
+        if followed is not None and followed.view is not None:
+            self._engine().changed_keys.drop_view(followed.view)
 
     def digest(self, table: str, version: TableVersion | None) -> str | None:
         """Of the query that a table's rows were made by, at a state or now: then, what this run has staged counts."""
@@ -192,9 +188,8 @@ class ChangedInputs:
 
     def pin_test(self, test: str, node: str, table: str, query: str, version: TableVersion | None) -> None:
         """A test of a model's rows reads the model's inputs where the model has read them, for that state of it."""
-        pins = (self.pins(node) if version is None else {}) or self._stored_pins(table, query, version)
-        with self._lock:
-            self._test_pins[test] = pins
+        pins = self.pins(node) if version is None else {}
+        self._of(test).pins = pins or self._stored_pins(table, query, version)
 
     def check_context(
         self, table: str, query: str, pins: Mapping[str, TableVersion], version: TableVersion | None
@@ -208,8 +203,7 @@ class ChangedInputs:
 
     def test_pins(self, test: str) -> dict[str, TableVersion]:
         """Of a test that has any."""
-        with self._lock:
-            return dict(self._test_pins.get(test, {}))
+        return dict(self._of(test).pins)
 
     def _stored_pins(self, table: str, query: str, version: TableVersion | None) -> dict[str, TableVersion]:
         engine = self._engine()
@@ -223,9 +217,8 @@ class ChangedInputs:
 
     def pins(self, node: str) -> dict[str, TableVersion]:
         """At which state a changed_keys model reads its inputs."""
-        with self._lock:
-            followed = self._followed.get(node)
-        return {} if followed is None else dict(followed[1].pins)
+        followed = self._of(node).followed
+        return {} if followed is None else dict(followed.pins)
 
     def _positions(self, target: TablestoreRelation, *, full_refresh: bool) -> Mapping[str, str]:
         own = self._engine().find_table(target.table_name)

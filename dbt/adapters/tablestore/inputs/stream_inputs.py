@@ -78,9 +78,11 @@ class Taken:
 
 @dataclass
 class _Model:
-    """What a model said when it was compiled and planned."""
+    """What a model said when it was compiled and planned. `digests`: of its texts and queries."""
 
     consumer: str
+    is_explained: bool = False
+    digests: dict[tuple[str, str], str] = field(default_factory=dict)
     streams: dict[str, TablestoreRelation] = field(default_factory=dict)
     digest: str = ""
     query: str = ""
@@ -98,8 +100,6 @@ class StreamInputs:
     def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
         self._engine, self._versions_for = engine, versions_for
         self._models: dict[str, _Model] = {}
-        self._explained: set[str] = set()
-        self._digests: dict[tuple[str, str, str], str] = {}
         self._lock = OrderedLock("streams of models", Rank.PROCESS)
 
     # compiling and planning ----------------------------------------------------------------------
@@ -114,23 +114,23 @@ class StreamInputs:
             known.streams[relation.table_name] = relation
         return relation.replace(version=TO_NOW)
 
+    def _find(self, node: str) -> _Model | None:
+        with self._lock:
+            return self._models.get(node)
+
     def follows(self, node: str) -> bool:
         """Whether the model asked for streams."""
-        with self._lock:
-            return node in self._models
+        return self._find(node) is not None
 
     def begins_explaining(self, node: str) -> bool:
         """True the first time."""
-        with self._lock:
-            is_first = node not in self._explained
-            self._explained.add(node)
+        model = self._models[node]
+        is_first, model.is_explained = not model.is_explained, True
         return is_first
 
     def missing(self, node: str) -> list[str]:
         """Streams of a model that are no tables yet."""
-        with self._lock:
-            streams = list(self._models[node].streams)
-        return [name for name in streams if self._engine().find_table(name) is None]
+        return [name for name in self._models[node].streams if self._engine().find_table(name) is None]
 
     def is_kept(self, node: str, table: str, text: str, query: str, settings: Streaming | None) -> bool:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
@@ -156,16 +156,13 @@ class StreamInputs:
 
     def _digest(self, node: str, text: str, query: str) -> str:
         """Of a query: its text with that of its header, and what its names mean, which can change without it."""
-        with self._lock:
-            known = self._digests.get((node, text, query))
-        if known is not None:
-            return known
+        digests = self._models[node].digests
+        if (text, query) in digests:
+            return digests[text, query]
         with self._engine().changed_keys.trace(query, versions=self._versions_for(node)) as traced:
             meant = "\0".join(traced.definitions())
-        found = text_digest(text) + (f"-{text_digest(meant)}" if meant else "")
-        with self._lock:
-            self._digests[node, text, query] = found
-        return found
+        digests[text, query] = text_digest(text) + (f"-{text_digest(meant)}" if meant else "")
+        return digests[text, query]
 
     def plan(
         self, settings: ModelSettings, query: str, compiled: str, columns: Columns
@@ -173,8 +170,7 @@ class StreamInputs:
         """Before anything is written; None: a query without state. Raises TS1836, TS1843, TS1844, TS1867."""
         assert settings.table.streaming is not None
         node = settings.node
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         short = node.rsplit(".", maxsplit=1)[-1]
         if model is None:
             raise FixModelQuery(
@@ -211,14 +207,12 @@ class StreamInputs:
 
     def retracted(self, node: str) -> str | None:
         """SQL of the keys that retractions of a model's stream delete; None: its query's own retractions."""
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         return None if model is None else model.retracted.select
 
     def staged(self, node: str, pins: Mapping[str, TableVersion]) -> dict[str, TableVersion]:
         """What streams of a model mean while their tables wait in a staged snapshot."""
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         streams = {} if model is None else dict(model.streams)
         return {
             changes_name(one): TableVersion(changes=ChangesBetween(None, branch=pins[table].branch))
@@ -233,8 +227,7 @@ class StreamInputs:
 
         Raises FixRequest TS1474, TS1470, TS1481, TS1841, TS1845.
         """
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         if model is None:
             return None
         most = None if whole else model.settings.most_snapshots
@@ -272,8 +265,7 @@ class StreamInputs:
 
     def taken(self, node: str) -> Taken | None:
         """By the last commit."""
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         return None if model is None else model.taken
 
     @contextmanager
@@ -286,8 +278,7 @@ class StreamInputs:
         key: Sequence[str],
     ) -> Iterator[tuple[Any, Mapping[str, PositionStep]]]:
         """The rows to write, and the step of what the query remembers; as they are for one that needs no state."""
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         if model is None or model.stateful is None or model.taken is None:
             yield rows, {}
             return
@@ -303,8 +294,7 @@ class StreamInputs:
 
     def by_snapshot(self, node: str, select: str, key: Sequence[str]) -> str | None:
         """`select` where keys of a range are repeated: of each key the row of the latest snapshot; None: no order."""
-        with self._lock:
-            model = self._models.get(node)
+        model = self._find(node)
         if (
             model is None
             or model.taken is None
