@@ -36,13 +36,14 @@ from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.plan import run_context
-from dbt.adapters.tablestore.plan.build_plan import BuildPlan, Columns
+from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_results import UnitTestResults
 from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
+from dbt.adapters.tablestore.write.model_job import PlannedModel
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.replacement import check_no_topic, check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
@@ -241,31 +242,29 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     @as_dbt_errors()
     def tablestore_plan(
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
-    ) -> BuildPlan:
+    ) -> PlannedModel:
         """Decide what the run does; reads the query's columns, writes nothing."""
         context = run_context.read_plan(given)
-        columns = self._note_reads(settings.node, context.batch, sql)
-        return self.writer.plan(relation, settings, sql, columns, context)
+        columns, reads = self._ask(settings.node, context.batch, sql)
+        return self.writer.plan(relation, settings, sql, columns, reads, context)
 
-    def _note_reads(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> Columns:
-        """Columns of a node's query; the writer hears what it reads."""
+    def _ask(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> tuple[Columns, ReadLog]:
+        """Columns of a node's query, and what it reads."""
         reads = ReadLog()
         reads.add(self.writer.python.reads(node))
 
         def ask(text: str, log: ReadLog) -> Columns:
             return tuple((one.column, one.dtype) for one in self.get_column_schema_from_query(text, log))
 
-        columns = self.writer.batches.columns(node, batch, sql, reads, ask)
-        self.writer.note_reads(node, batch, reads)
-        return columns
+        return self.writer.batches.columns(node, batch, sql, reads, ask), reads
 
     @available.parse_none
     @as_dbt_errors()
     def tablestore_write(
-        self, relation: TablestoreRelation, settings: ModelSettings, plan: BuildPlan, **given: object
+        self, relation: TablestoreRelation, settings: ModelSettings, planned: PlannedModel, **given: object
     ) -> TablestoreResponse:
         """Write the snapshot, staged or at once; returns the response for run_results.json."""
-        return self.writer.write(relation, settings, plan, run_context.read_write(given))
+        return self.writer.write(relation, settings, planned, run_context.read_write(given))
 
     @available.parse(lambda *_, **__: False)
     @as_dbt_errors()
@@ -280,10 +279,11 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> TablestoreResponse:
         """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
-        self._note_reads(settings.node, None, sql)
         context, query = run_context.read_snapshot(given)
         rows = read_versions(relation.table_name, sql, query, self.get_column_schema_from_query)
-        return self.writer.write_snapshot(relation, settings, rows, context)
+        return self.writer.write_snapshot(
+            relation, settings, rows, context, self._ask(settings.node, None, sql)[1]
+        )
 
     @available.parse_none
     @as_dbt_errors()
@@ -291,9 +291,8 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> None:
         """Before statements change the table of a snapshot or of a custom strategy: nothing that it reads is staged."""
-        self._note_reads(settings.node, None, sql)
         context = run_context.read_in_place(given)
-        self.writer.check_in_place(relation, settings, context)
+        self.writer.check_in_place(relation, settings, context, self._ask(settings.node, None, sql)[1])
         is_model = settings.table.materialized != "snapshot"
         if is_model and is_tested(settings.node, context.selected, context.nodes):
             logger.warning(f"{relation.table_name}: its strategy changes the table before its tests have run")

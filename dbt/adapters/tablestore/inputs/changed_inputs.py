@@ -48,13 +48,12 @@ class _Asked:
 
 @dataclass
 class _Node:
-    """What a model or a test has found out in this run. `known`: positions of the model's table; `tables`: what a
-    changed_keys model reads; `pins`: at which state a test reads the inputs of a model.
+    """What a model or a test has found out in this run. `known`: positions of the model's table; `pins`: at which
+    state a test reads the inputs of a model.
     """
 
     asked: dict[str, _Asked] = field(default_factory=dict)
     known: Mapping[str, str] = field(default_factory=dict)
-    tables: tuple[str, ...] = ()
     followed: Followed | None = None
     pins: dict[str, TableVersion] = field(default_factory=dict)
 
@@ -144,13 +143,11 @@ class ChangedInputs:
         *,
         is_new: bool,
     ) -> Followed:
-        """Of a changed_keys model; `tables` empty: those of its plan before.
+        """Of a changed_keys model, or of the source of a dbt snapshot. `tables`: what it reads.
 
         Raises FixRequest TS1839, TS1870, TS1871, TS1872.
         """
         model = target.table_name
-        own = self._of(node)
-        tables = tables or own.tables
         if model in tables:
             raise FixRequest(
                 "TS1839",
@@ -164,7 +161,7 @@ class ChangedInputs:
         followed = read_followed(self._engine(), query, tables, branches.get, is_new=is_new)
         for table, found in followed.inputs:
             self._engine().table(table).hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
-        own.tables, own.followed = tables, followed
+        self._of(node).followed = followed
         with self._lock:
             self._digests[model] = followed.digest
         return followed

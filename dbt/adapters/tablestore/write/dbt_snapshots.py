@@ -73,6 +73,7 @@ def snapshot_job(
     rows: VersionRows,
     context: RunContext,
     inputs: ChangedInputs,
+    reads: ReadLog,
 ) -> ModelJob:
     """Changes of the source are read again each time that it is planned."""
     is_new = context.existing is None
@@ -89,7 +90,7 @@ def snapshot_job(
             raise compiled_for_no_table(relation.table_name, settings.node)
         return planned()
 
-    return job_of(relation, settings, plan, planned(), again, context)
+    return job_of(relation, settings, plan, planned(), again, context, reads)
 
 
 def _followed(

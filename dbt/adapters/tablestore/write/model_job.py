@@ -7,27 +7,31 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.gate.microbatches import commit_identifier, span_of
-from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
+from dbt.adapters.tablestore.plan.build_plan import BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext, RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import RetryError, WriteSpec
+from tablestore_engine.spi import ReadLog
 
 Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
 
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """What a model's plan was made from."""
+    """A plan, and what it was made from: the model's SQL, what that reads, what the macros said."""
 
+    plan: BuildPlan
     sql: str
+    reads: ReadLog
     context: PlanContext
-    action: Action
 
 
 @dataclass(frozen=True)
 class ModelJob:
-    """One write: `work` is what to write, `again` plans it anew after somebody else's commit. `batch`: its interval."""
+    """One write: `work` is what to write, `again` plans it anew after somebody else's commit. `batch`: its interval;
+    `reads`: of its query.
+    """
 
     relation: TablestoreRelation
     settings: ModelSettings
@@ -37,6 +41,7 @@ class ModelJob:
     invocation: str
     identifier: int
     batch: str | None
+    reads: ReadLog
 
 
 def job_of(
@@ -46,10 +51,11 @@ def job_of(
     work: Work,
     again: Callable[[], Work],
     context: RunContext,
+    reads: ReadLog,
 ) -> ModelJob:
     """Of one model, or of one of its batches."""
     identifier, batch = commit_identifier(context.batch), span_of(context.batch)
-    return ModelJob(relation, settings, plan, work, again, context.invocation, identifier, batch)
+    return ModelJob(relation, settings, plan, work, again, context.invocation, identifier, batch, reads)
 
 
 def compiled_for_no_table(name: str, node: str) -> RetryError:

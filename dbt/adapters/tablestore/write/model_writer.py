@@ -21,7 +21,6 @@ from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
 from dbt.adapters.tablestore.config.keyless_models import refuse_changes
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
-from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
@@ -31,7 +30,6 @@ from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.plan.run_context import (
-    BatchInterval,
     InputContext,
     PlanContext,
     RunContext,
@@ -82,8 +80,6 @@ class ModelWriter:
         target = Path(getattr(config, "project_target_path", "target"))
         self._pending = PendingWrites(target, find_retried(target))
         self.ignored = IgnoredKeys()
-        self._reads: dict[str, ReadLog] = {}
-        self._plans: dict[str, PlannedModel] = {}
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self.pinned = NodeVersions(engine, config, self._coordinator, databases, self._adopt)
@@ -110,10 +106,16 @@ class ModelWriter:
         settings: ModelSettings,
         sql: str,
         columns: Columns,
+        reads: ReadLog,
         context: PlanContext,
-    ) -> BuildPlan:
-        """Decide what the run does. `columns`: of the query."""
-        return self.pinned.retry(settings.node, lambda: self._plan(relation, settings, sql, columns, context))
+    ) -> PlannedModel:
+        """Decide what the run does. `columns`, `reads`: of the query."""
+
+        def decide() -> PlannedModel:
+            plan = self._plan(relation, settings, sql, columns, reads, context)
+            return PlannedModel(plan, sql, reads, context)
+
+        return self.pinned.retry(settings.node, decide)
 
     def _plan(
         self,
@@ -121,6 +123,7 @@ class ModelWriter:
         settings: ModelSettings,
         sql: str,
         columns: Columns,
+        reads: ReadLog,
         context: PlanContext,
     ) -> BuildPlan:
         query, own = sql, columns
@@ -143,14 +146,12 @@ class ModelWriter:
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
         elif settings.table.affected is not None:
-            reads = self._reads.get(settings.node, ReadLog())
             situation = self.changed_keys.followed(relation, settings, situation, context, reads)
         plan = plan_model(settings, situation)
         if is_empty(self._config) and not self.python.has(
             settings.node
         ):  # dbt limits no input of Python code
             plan = self._empty.keep_rows(plan, settings.node, is_keyed=bool(settings.table.primary_key))
-        self._plans[unit_of(settings.node, context.batch)] = PlannedModel(sql, context, plan.action)
         return plan
 
     def stream(
@@ -189,24 +190,28 @@ class ModelWriter:
         self,
         relation: TablestoreRelation,
         settings: ModelSettings,
-        plan: BuildPlan,
+        planned: PlannedModel,
         context: RunContext,
     ) -> TablestoreResponse:
-        """One snapshot of the model's rows."""
+        """One snapshot of the model's rows; of a streaming model one for each range."""
+        plan = planned.plan
 
         def again() -> tuple[WriteSpec, str]:
-            fresh = self._plan_again(relation, settings, unit_of(settings.node, context.batch))
+            fresh = self._plan_again(relation, settings, planned).plan
             return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
 
         rows = self.python.written(settings.node, plan.select)
         work = (model_spec(settings, plan), self.batches.written(settings.node, context.batch, rows))
-        job = job_of(relation, settings, plan, work, again, context)
+        job = job_of(relation, settings, plan, work, again, context, planned.reads)
         try:
             response = self._commit(job, context)
         finally:
             self._finish(settings.node)
         while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
-            response.join(self._commit(self._next_job(job), replace(context, existing=relation)))
+            planned = self._plan_next(relation, settings, planned)
+            work = (model_spec(settings, planned.plan), planned.plan.select)
+            job = replace(job, plan=planned.plan, work=work)
+            response.join(self._commit(job, replace(context, existing=relation)))
         return response
 
     def _finish(self, node: str) -> None:
@@ -214,18 +219,19 @@ class ModelWriter:
         self.inputs.finish(node)
         self.python.finish(node)
 
-    def _next_job(self, job: ModelJob) -> ModelJob:
+    def _plan_next(
+        self, relation: TablestoreRelation, settings: ModelSettings, planned: PlannedModel
+    ) -> PlannedModel:
         """The next range of a model's streams: its table is there by now, and nothing is replaced."""
-        known = self._plans[job.settings.node]
-        context = replace(known.context, existing=job.relation, full_refresh=False)
-        self._plans[job.settings.node] = PlannedModel(known.sql, context, Action.INCREMENT)
-        plan = self._plan_again(job.relation, job.settings, job.settings.node)
-        return replace(job, plan=plan, work=(model_spec(job.settings, plan), plan.select))
+        context = replace(planned.context, existing=relation, full_refresh=False)
+        plan = replace(planned.plan, action=Action.INCREMENT)
+        return self._plan_again(relation, settings, replace(planned, plan=plan, context=context))
 
-    def _plan_again(self, relation: TablestoreRelation, settings: ModelSettings, unit: str) -> BuildPlan:
+    def _plan_again(
+        self, relation: TablestoreRelation, settings: ModelSettings, known: PlannedModel
+    ) -> PlannedModel:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
-        known = self._plans[unit]
-        if known.action is Action.CREATE:
+        if known.plan.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
         self.python.run_again(settings.node)
         found = retry_published(
@@ -233,7 +239,7 @@ class ModelWriter:
             partial(self._engine().query_columns, known.sql),
         )
         columns = tuple((column.name, column.type_text) for column in found)
-        return self.plan(relation, settings, known.sql, columns, known.context)
+        return self.plan(relation, settings, known.sql, columns, known.reads, known.context)
 
     def write_seed(
         self,
@@ -257,7 +263,8 @@ class ModelWriter:
         situation = read_situation(self._engine(), relation, "", types, known)
         plan = plan_build(settings.table, situation)
         work = (spec, rows)
-        return self._commit(job_of(relation, settings, plan, work, lambda: work, context.run), context.run)
+        job = job_of(relation, settings, plan, work, lambda: work, context.run, ReadLog())
+        return self._commit(job, context.run)
 
     def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
         """One snapshot, staged or published; then publish the staged snapshots that waited for this write."""
@@ -278,7 +285,7 @@ class ModelWriter:
 
     def _write(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
         name, node = job.relation.table_name, job.settings.node
-        staged = self._plan_staged(name, job.settings, job, context)
+        staged = self._plan_staged(name, job.settings, job, context, job.reads)
         self._coordinator.finish_pending(name)
         self._coordinator.clear_unpublished(name, staged)
         replaces = must_replace(self._engine(), job, context.existing, is_staged=staged is not None)
@@ -319,7 +326,7 @@ class ModelWriter:
                 response.tell_state(taken.figures.late, taken.figures.state_rows, taken.figures.state_bytes)
 
     def _plan_staged(
-        self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext
+        self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext, reads: ReadLog
     ) -> StagePlan | None:
         """How the node's rows wait; None when they are published at once."""
         self._coordinator.start(context.invocation)
@@ -329,7 +336,7 @@ class ModelWriter:
             policy=settings.table.publish,
             nodes=context.nodes,
             selected=self._pending.selected(context.selected),
-            reads=self._reads.pop(unit_of(settings.node, context.batch), ReadLog()).reads(),
+            reads=reads.reads(),
             batch=None if job is None else job.batch,
             begins=job is None or job.plan.action is not Action.INCREMENT,
         )
@@ -354,19 +361,24 @@ class ModelWriter:
         return rebuild
 
     def write_snapshot(
-        self, relation: TablestoreRelation, settings: ModelSettings, rows: VersionRows, context: RunContext
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        rows: VersionRows,
+        context: RunContext,
+        reads: ReadLog,
     ) -> TablestoreResponse:
         """One run of a dbt snapshot, staged with what it reads; no rows are no commit."""
         try:
-            return self._commit(snapshot_job(relation, settings, rows, context, self.inputs), context)
+            return self._commit(snapshot_job(relation, settings, rows, context, self.inputs, reads), context)
         finally:
             self._finish(settings.node)
 
     def check_in_place(
-        self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext
+        self, relation: TablestoreRelation, settings: ModelSettings, context: RunContext, reads: ReadLog
     ) -> None:
         """Before statements change a table. Raises Unsupported TS1883, TS1898 when its rows had to be staged."""
-        planned = self._plan_staged(relation.table_name, settings, None, context)
+        planned = self._plan_staged(relation.table_name, settings, None, context, reads)
         if planned is not None:
             is_snapshot = settings.table.materialized == "snapshot"
             raise (no_merge if is_snapshot else builds_on_staged)(planned.staged)
@@ -376,11 +388,6 @@ class ModelWriter:
     def is_staged(self, table: str) -> bool:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
         return self._coordinator.is_staged(table)
-
-    def note_reads(self, node: str, batch: BatchInterval | None, reads: ReadLog) -> None:
-        """What a model's query reads, known before it is written."""
-        with self._lock:
-            self._reads[unit_of(node, batch)] = reads
 
     def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
         """Let manual ones go."""

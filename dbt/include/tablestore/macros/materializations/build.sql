@@ -35,17 +35,17 @@
     {%- do store_raw_result('main', message=told, code='SKIPPED', rows_affected='0') -%}
     {{ return(tablestore_end_build(target_relation)) }}
   {%- endif -%}
-  {%- set plan = adapter.tablestore_plan(
+  {%- set planned = adapter.tablestore_plan(
         target_relation, settings, query, existing=existing, full_refresh=should_full_refresh(),
         batch=model.get('batch'), event_time=config.get('event_time'), compiled=tablestore_text_of_model(text)) -%}
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(
-        target_relation, settings, plan, existing=existing, nodes=tablestore_nodes(),
+        target_relation, settings, planned, existing=existing, nodes=tablestore_nodes(),
         selected=selected_resources, invocation=invocation_id, batch=model.get('batch')) -%}
 
   {#- 6 what a user could have typed, and the result line -#}
-  {%- set statement_text = tablestore_statement(target_relation, settings, plan) if model.language == 'sql' else compiled_code -%}
+  {%- set statement_text = tablestore_statement(target_relation, settings, planned.plan) if model.language == 'sql' else compiled_code -%}
   {%- do tablestore_store_main(statement_text, response) -%}
   {{ return(tablestore_end_build(target_relation)) }}
 {%- endmacro -%}
