@@ -42,6 +42,7 @@ from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_results import UnitTestResults
+from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
 from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
 from dbt.adapters.tablestore.write.model_job import PlannedModel
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
@@ -245,18 +246,18 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     ) -> PlannedModel:
         """Decide what the run does; reads the query's columns, writes nothing."""
         context = run_context.read_plan(given)
-        columns, reads = self._ask(settings.node, context.batch, sql)
-        return self.writer.plan(relation, settings, sql, columns, reads, context)
+        query = self._analyze(settings.node, context.batch, sql)
+        return self.writer.plan(relation, settings, sql, query, context)
 
-    def _ask(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> tuple[Columns, ReadLog]:
-        """Columns of a node's query, and what it reads."""
+    def _analyze(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> AnalyzedQuery:
+        """A node's query, as Spark sees it."""
         reads = ReadLog()
         reads.add(self.writer.python.reads(node))
 
         def ask(text: str, log: ReadLog) -> Columns:
             return tuple((one.column, one.dtype) for one in self.get_column_schema_from_query(text, log))
 
-        return self.writer.batches.columns(node, batch, sql, reads, ask), reads
+        return self.writer.batches.analyze(node, batch, sql, reads, ask)
 
     @available.parse_none
     @as_dbt_errors()
@@ -282,7 +283,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
         context, query = run_context.read_snapshot(given)
         rows = read_versions(relation.table_name, sql, query, self.get_column_schema_from_query)
         return self.writer.write_snapshot(
-            relation, settings, rows, context, self._ask(settings.node, None, sql)[1]
+            relation, settings, rows, context, self._analyze(settings.node, None, sql).reads
         )
 
     @available.parse_none
@@ -292,7 +293,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     ) -> None:
         """Before statements change the table of a snapshot or of a custom strategy: nothing that it reads is staged."""
         context = run_context.read_in_place(given)
-        self.writer.check_in_place(relation, settings, context, self._ask(settings.node, None, sql)[1])
+        self.writer.check_in_place(relation, settings, context, self._analyze(settings.node, None, sql).reads)
         is_model = settings.table.materialized != "snapshot"
         if is_model and is_tested(settings.node, context.selected, context.nodes):
             logger.warning(f"{relation.table_name}: its strategy changes the table before its tests have run")

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from dbt.adapters.tablestore.gate.microbatches import unit_of
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from dbt.adapters.tablestore.statements import split_statements
@@ -32,6 +31,15 @@ class _KnownQuery:
     proof: EmptyQuery | None
 
 
+@dataclass(frozen=True)
+class AnalyzedQuery:
+    """Of a node: its columns, and what it reads. `empty`: the query has no rows; None: nothing is proven."""
+
+    columns: Columns
+    reads: ReadLog
+    empty: NoRows | None = None
+
+
 class BatchQueries:
     """Of one invocation, for all of its threads."""
 
@@ -39,38 +47,29 @@ class BatchQueries:
         self._engine, self._pinned = engine, pinned
         self._batches: EmptyBatches | None = None
         self._known: dict[tuple[str, str], _KnownQuery] = {}  # node, text without its interval
-        self._empty: dict[str, EmptyQuery] = {}  # by unit: batches without input that are not written yet
         self._lock = OrderedLock("batches of this run", Rank.PROCESS)
 
-    def columns(
+    def analyze(
         self, node: str, batch: BatchInterval | None, sql: str, reads: ReadLog, ask: AskColumns
-    ) -> Columns:
+    ) -> AnalyzedQuery:
         """Of the node's query; `ask`: Spark. What the query reads is added to `reads`."""
         general = None if batch is None else self._general(node, batch, sql)
         if batch is None or general is None:
-            return ask(sql, reads)
+            return AnalyzedQuery(ask(sql, reads), reads)
         with self._lock:
-            self._empty.pop(unit_of(node, batch), None)
             known = self._known.get((node, general))
         if known is None:
             columns = ask(sql, reads)
-            proof = self._quietly(partial(self._find().prove, general), node)
-            known = _KnownQuery(columns, proof)
+            known = _KnownQuery(columns, self._quietly(partial(self._find().prove, general), node))
             with self._lock:
                 self._known[node, general] = known
-            self._has_no_rows(node, batch, known, ReadLog())
-            return columns
+            return AnalyzedQuery(columns, reads, self._no_rows(node, batch, known, ReadLog()))
         own = ReadLog()
-        if self._has_no_rows(node, batch, known, own):
-            reads.add(own)
-            return known.columns
-        return ask(sql, reads)
-
-    def written(self, node: str, batch: BatchInterval | None, rows: Any) -> Any:  # noqa: ANN401 - SQL text or Arrow
-        """What to write for the query of a plan: nothing for a batch that has no input. Asked once for each batch."""
-        with self._lock:
-            proof = self._empty.pop(unit_of(node, batch), None)
-        return rows if proof is None else NoRows(proof.fields)
+        empty = self._no_rows(node, batch, known, own)
+        if empty is None:
+            return AnalyzedQuery(ask(sql, reads), reads)
+        reads.add(own)
+        return AnalyzedQuery(known.columns, reads, empty)
 
     def _general(self, node: str, batch: BatchInterval, sql: str) -> str | None:
         """The text of all batches; None: of this one alone, or of a model that follows changes."""
@@ -80,20 +79,16 @@ class BatchQueries:
             return None  # a header may change what the query means
         return self._find().general_text(sql, str(batch.start), str(batch.end))
 
-    def _has_no_rows(self, node: str, batch: BatchInterval, known: _KnownQuery, reads: ReadLog) -> bool:
+    def _no_rows(self, node: str, batch: BatchInterval, known: _KnownQuery, reads: ReadLog) -> NoRows | None:
         proof = known.proof
         if proof is None:
-            return False
+            return None
 
         def ask(*, versions: Mapping[str, TableVersion]) -> bool:
             start, end = str(batch.start), str(batch.end)
             return self._find().is_empty(proof, start, end, versions=versions, reads=reads)
 
-        is_empty = bool(self._quietly(ask, node))
-        if is_empty:
-            with self._lock:
-                self._empty[unit_of(node, batch)] = proof
-        return is_empty
+        return NoRows(proof.fields) if self._quietly(ask, node) else None
 
     def _quietly(self, read: Callable[..., Any], node: str) -> Any:  # noqa: ANN401 - what `read` gives
         """None for an error: the query is run then, and says what is wrong."""

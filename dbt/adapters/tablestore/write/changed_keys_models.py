@@ -19,7 +19,7 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine, WriteMode
-from tablestore_engine.spi import OrderedLock, Rank, ReadLog
+from tablestore_engine.spi import ReadLog
 
 logger = TerminalMessages("Tablestore")
 
@@ -29,9 +29,7 @@ class ChangedKeysModels:
 
     def __init__(self, engine: Callable[[], Engine], inputs: ChangedInputs) -> None:
         self._engine, self._inputs = engine, inputs
-        self._compared = WarnedOnce(logger)
-        self._warned: set[str] = set()
-        self._lock = OrderedLock("changed_keys models of this run", Rank.PROCESS)
+        self._warned = WarnedOnce(logger)
 
     def followed(
         self,
@@ -52,7 +50,7 @@ class ChangedKeysModels:
             logger.warning(f"{relation.table_name}: {warning}")
         if found.reason and not is_new:
             text = f"{relation.table_name}: all rows are compared: {found.reason}"
-            self._compared.warn(text, text)
+            self._warned.warn(text, text)
         return replace(situation, affected=found.affected)
 
     def tell_evaluated(self, response: TablestoreResponse, node: str, plan: BuildPlan) -> None:
@@ -77,11 +75,8 @@ class ChangedKeysModels:
 
     def warn_is_incremental(self, name: str) -> None:
         """Once for each model: its query is written as for a full refresh."""
-        with self._lock:
-            is_known = name in self._warned
-            self._warned.add(name)
-        if not is_known:
-            logger.warning(
-                f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
-                "always the full one; remove the branch"
-            )
+        self._warned.warn(
+            f"is_incremental() of {name}",
+            f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
+            "always the full one; remove the branch",
+        )

@@ -11,6 +11,7 @@ from dbt.adapters.tablestore.plan.build_plan import BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext, RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
 from tablestore_engine.api import RetryError, WriteSpec
 from tablestore_engine.spi import ReadLog
 
@@ -19,11 +20,11 @@ Work = tuple[WriteSpec, Any]  # and SQL text or an Arrow table
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A plan, and what it was made from: the model's SQL, what that reads, what the macros said."""
+    """A plan, and what it was made from: the model's SQL, what Spark says of it, what the macros said."""
 
     plan: BuildPlan
     sql: str
-    reads: ReadLog
+    query: AnalyzedQuery
     context: PlanContext
 
 

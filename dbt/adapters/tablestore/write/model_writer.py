@@ -27,7 +27,7 @@ from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.pinned_reads import retry_published
-from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Columns, plan_build
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
 from dbt.adapters.tablestore.plan.run_context import (
     InputContext,
@@ -37,7 +37,7 @@ from dbt.adapters.tablestore.plan.run_context import (
 )
 from dbt.adapters.tablestore.plan.topic_contract import plan_model
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.batch_queries import BatchQueries
+from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery, BatchQueries
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
@@ -105,15 +105,13 @@ class ModelWriter:
         relation: TablestoreRelation,
         settings: ModelSettings,
         sql: str,
-        columns: Columns,
-        reads: ReadLog,
+        query: AnalyzedQuery,
         context: PlanContext,
     ) -> PlannedModel:
-        """Decide what the run does. `columns`, `reads`: of the query."""
+        """Decide what the run does."""
 
         def decide() -> PlannedModel:
-            plan = self._plan(relation, settings, sql, columns, reads, context)
-            return PlannedModel(plan, sql, reads, context)
+            return PlannedModel(self._plan(relation, settings, sql, query, context), sql, query, context)
 
         return self.pinned.retry(settings.node, decide)
 
@@ -122,11 +120,10 @@ class ModelWriter:
         relation: TablestoreRelation,
         settings: ModelSettings,
         sql: str,
-        columns: Columns,
-        reads: ReadLog,
+        analyzed: AnalyzedQuery,
         context: PlanContext,
     ) -> BuildPlan:
-        query, own = sql, columns
+        query, columns = sql, analyzed.columns
         follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
         if follows and settings.table.materialized == "table":
             raise refuse_changes(relation.table_name)
@@ -138,15 +135,15 @@ class ModelWriter:
         if follows:
             self.inputs.check_columns(settings.node, sql)
             retracted = self.streams.retracted(settings.node)
-            query, own = applied_select(
+            query, columns = applied_select(
                 relation.table_name, sql, columns, settings.table.primary_key, retracted
             )
-        situation = read_situation(self._engine(), relation, query, own, context)
+        situation = read_situation(self._engine(), relation, query, columns, context)
         if settings.table.affected is not None and is_empty(self._config):
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
         elif settings.table.affected is not None:
-            situation = self.changed_keys.followed(relation, settings, situation, context, reads)
+            situation = self.changed_keys.followed(relation, settings, situation, context, analyzed.reads)
         plan = plan_model(settings, situation)
         if is_empty(self._config) and not self.python.has(
             settings.node
@@ -200,9 +197,9 @@ class ModelWriter:
             fresh = self._plan_again(relation, settings, planned).plan
             return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
 
-        rows = self.python.written(settings.node, plan.select)
-        work = (model_spec(settings, plan), self.batches.written(settings.node, context.batch, rows))
-        job = job_of(relation, settings, plan, work, again, context, planned.reads)
+        rows = planned.query.empty or self.python.written(settings.node, plan.select)
+        work = (model_spec(settings, plan), rows)
+        job = job_of(relation, settings, plan, work, again, context, planned.query.reads)
         try:
             response = self._commit(job, context)
         finally:
@@ -239,7 +236,8 @@ class ModelWriter:
             partial(self._engine().query_columns, known.sql),
         )
         columns = tuple((column.name, column.type_text) for column in found)
-        return self.plan(relation, settings, known.sql, columns, known.reads, known.context)
+        query = AnalyzedQuery(columns, known.query.reads)
+        return self.plan(relation, settings, known.sql, query, known.context)
 
     def write_seed(
         self,

@@ -19,7 +19,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from dbt.adapters.tablestore.gate.staged_reads import branch_of
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from tablestore_engine.api import (
@@ -35,7 +35,6 @@ from tablestore_engine.api import (
 from tablestore_engine.spi import Staged, StagedSnapshotOvertaken, versioned_database
 
 Write = Callable[[StagePlan | None, Work], WriteReport]
-logger = TerminalMessages("Tablestore")
 GATE = "unique constraint of the contract"
 _SAMPLES = 5
 _TRIES = 20
@@ -60,7 +59,7 @@ class UniqueCheck:
 
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._warned: set[str] = set()
+        self._warned = WarnedOnce(TerminalMessages("Tablestore"))
 
     def write(self, job: ModelJob, staged: StagePlan | None, work: Work, write: Write) -> WriteReport:
         """The report of `write`, which is called once if there is nothing to check. Raises FixData TS1808."""
@@ -132,13 +131,11 @@ class UniqueCheck:
             self._engine().gate.drop(item)
 
     def _warn(self, job: ModelJob, sets: Sequence[Sequence[str]], unchecked: str) -> None:
-        if job.settings.node in self._warned:
-            return
-        self._warned.add(job.settings.node)
         names = "; ".join(", ".join(one) for one in sets)
-        logger.warning(
+        self._warned.warn(
+            job.settings.node,
             f"{job.relation.table_name}: the unique constraint on {names} is not enforced, since this is {unchecked}: "
-            "add a unique data test, or make these columns the key"
+            "add a unique data test, or make these columns the key",
         )
 
 
