@@ -22,7 +22,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob
 from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.spi import Staged, TableRead
+from tablestore_engine.spi import ReadLog, Staged, TableRead
 from tests.unit.adapter.test_publish_coordinator import NODES
 
 ORDERS = Staged("demo.orders", "s", "run:1", 2, "model.p.orders", gates=("test.p.unique",), batches=("1/2",))
@@ -189,7 +189,7 @@ def test_a_table_that_is_made_anew_waits_for_tests_as_one_write_only(engine: Eng
     plan = BuildPlan(Action.RECREATE, "select 1", WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
     relation = TablestoreRelation.create(schema="demo", identifier="orders", type="table")
     work = (WriteSpec(), "select 1")
-    job = ModelJob(relation, settings, plan, work, lambda: work, "run", 1, "2026-01-01/2026-01-02")
+    job = ModelJob(relation, settings, plan, work, lambda: work, "run", 1, "2026-01-01/2026-01-02", ReadLog())
     with pytest.raises(FixRequest, match="TS1888"):
         must_replace(engine, job, relation, is_staged=True)
     assert must_replace(engine, job, relation, is_staged=False)

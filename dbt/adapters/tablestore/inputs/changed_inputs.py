@@ -47,7 +47,7 @@ class _Asked:
 
 
 @dataclass
-class _Node:
+class _NodeInputs:
     """What a model or a test has found out in this run. `known`: positions of the model's table; `pins`: at which
     state a test reads the inputs of a model.
     """
@@ -63,13 +63,13 @@ class ChangedInputs:
 
     def __init__(self, engine: Callable[[], Engine], versions_for: VersionsFor) -> None:
         self._engine, self._versions_for = engine, versions_for
-        self._nodes: dict[str, _Node] = {}
+        self._nodes: dict[str, _NodeInputs] = {}
         self._digests: dict[str, str] = {}  # table → of its query in this run
         self._lock = OrderedLock("inputs of models", Rank.PROCESS)
 
-    def _of(self, node: str) -> _Node:
+    def _of(self, node: str) -> _NodeInputs:
         with self._lock:
-            return self._nodes.setdefault(node, _Node())
+            return self._nodes.setdefault(node, _NodeInputs())
 
     def changes(self, relation: TablestoreRelation, context: InputContext) -> TablestoreRelation:
         """What stands for the input in the model's SQL. Raises FixRequest TS1835, TS1470, TS1474."""

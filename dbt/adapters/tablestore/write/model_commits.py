@@ -15,6 +15,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import NODE_PROPERTY
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.position_steps import unread
+from dbt.adapters.tablestore.inputs.stream_inputs import Taken
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
@@ -22,7 +23,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
-from tablestore_engine.spi import ROWS_BEFORE, RepeatedKeys
+from tablestore_engine.spi import ROWS_BEFORE, PositionStep, RepeatedKeys
 
 
 class ModelCommits:
@@ -60,6 +61,18 @@ class ModelCommits:
             self._pending.keep(job.invocation, node, self._pending.user_of(job.invocation, node))
             raise
 
+    def _take(
+        self, node: str, name: str, action: Action, *, whole: bool
+    ) -> tuple[Taken | None, Mapping[str, TableVersion], Mapping[str, PositionStep]]:
+        """What the inputs mean in this commit, and the positions behind that; with --empty nothing is read."""
+        if is_empty(self._config):
+            return None, self._inputs.pins(node), {}
+        taken = self._streams.take(node, name, action, whole=whole)
+        return (
+            taken,
+            *(self._inputs.take(node, name, action) if taken is None else (taken.versions, taken.steps)),
+        )
+
     def _write(
         self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool, whole: bool
     ) -> WriteReport:
@@ -71,14 +84,8 @@ class ModelCommits:
         if followed is not None and action is Action.INCREMENT and spec.mode is WriteMode.UPSERT:
             properties[ROWS_BEFORE] = followed.rows_version
         name = job.relation.table_name
-        taken, steps = None, unread(self._engine().find_table(name), replaces=action.replaces)
-        meant: Mapping[str, TableVersion] = self._inputs.pins(node)
-        if not is_empty(self._config):
-            taken = self._streams.take(node, name, action, whole=whole)
-            meant, moved = (
-                self._inputs.take(node, name, action) if taken is None else (taken.versions, taken.steps)
-            )
-            steps |= moved
+        taken, meant, moved = self._take(node, name, action, whole=whole)
+        steps = {**unread(self._engine().find_table(name), replaces=action.replaces), **moved}
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,
