@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
@@ -23,7 +24,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
-from tablestore_engine.spi import ROWS_BEFORE, PositionStep, RepeatedKeys
+from tablestore_engine.spi import ROWS_BEFORE, PositionStep, RepeatedKeys, StagedVersionMissing
 
 
 class ModelCommits:
@@ -50,14 +51,20 @@ class ModelCommits:
         self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
         """`replaces`: the table gives its place to a new one. Raises what writes raise, FixData TS1808."""
-
-        def write(place: StagePlan | None, rows: Work) -> WriteReport:
-            return self._write(job, place, rows, replaces=replaces, whole=staged is not None)
-
+        node, whole = job.settings.node, staged is not None
+        sets = self._unique.sets(job)
         try:
-            return self._unique.write(job, staged, work, write)
+            while True:
+                pins = self._pinned.of(node)
+                try:
+                    if not sets:
+                        return self._write(job, staged, work, replaces=replaces, whole=whole)
+                    write = partial(self._write, job, replaces=replaces, whole=whole)
+                    return self._unique.write(job, staged, work, sets, write)
+                except StagedVersionMissing:  # once more when another thread has published what it reads
+                    if self._pinned.of(node) == pins:
+                        raise
         except PublishPending:
-            node = job.settings.node
             self._pending.keep(job.invocation, node, self._pending.user_of(job.invocation, node))
             raise
 

@@ -27,8 +27,8 @@ from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.pinned_reads import retry_published
-from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, plan_build
-from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec, table_spec
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import (
     InputContext,
     PlanContext,
@@ -48,9 +48,9 @@ from dbt.adapters.tablestore.write.model_settings import read_model_settings
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
-from dbt.adapters.tablestore.write.seeds import seed_to_arrow
+from dbt.adapters.tablestore.write.seeds import seed_job
 from dbt.adapters.tablestore.write.situations import read_situation
-from tablestore_engine.api import Engine, OnSchemaChange, TablestoreError, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, TablestoreError, WriteSpec
 from tablestore_engine.spi import (
     NoRows,
     OrderedLock,
@@ -248,28 +248,36 @@ class ModelWriter:
     ) -> TablestoreResponse:
         """The seed's rows replace what was there."""
         zone = self._config.credentials.session_zone
-        rows, types = seed_to_arrow(
-            table, context.column_types, zone=zone, quote_columns=context.quote_columns
-        )
-        spec = WriteSpec(
-            table=table_spec(settings),
-            mode=WriteMode.OVERWRITE_TABLE,
-            checks=dict(settings.contract.checks),
-            on_schema_change=OnSchemaChange.REPLACE,
-        )
-        known = PlanContext(existing=context.run.existing, full_refresh=True)
-        situation = read_situation(self._engine(), relation, "", types, known)
-        plan = plan_build(settings.table, situation)
-        work = (spec, rows)
-        job = job_of(relation, settings, plan, work, lambda: work, context.run, ReadLog())
-        return self._commit(job, context.run)
+        return self._commit(seed_job(self._engine(), relation, settings, table, context, zone), context.run)
 
     def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
         """One snapshot, staged or published; then publish the staged snapshots that waited for this write."""
         name = job.relation.table_name
+        response: TablestoreResponse | None = None
         try:
             with nullcontext() if job.batch is None else self._coordinator.batch(name):
-                response = self._write(job, context)
+                while response is None:
+                    staged = self._place(job, context)
+                    replaces = must_replace(
+                        self._engine(), job, context.existing, is_staged=staged is not None
+                    )
+                    try:
+                        report = self._commits.write(job, staged, job.work, replaces=replaces)
+                    except (
+                        StagedVersionMissing
+                    ):  # the query names staged changes, which another thread has published
+                        if job.plan.action is Action.CREATE:
+                            raise
+                        job = replace(job, work=job.again())
+                    except (
+                        StagedSnapshotMissing,
+                        StagedSnapshotClosed,
+                    ):  # published meanwhile: no test waits
+                        if job.batch is None or staged is None:
+                            raise
+                        job = replace(job, work=job.again())
+                    else:
+                        response = self._settle(job, staged, describe_commit(report), replaces=replaces)
         except TablestoreError:  # others' batches may wait for this one, and need it no more
             with suppress(TablestoreError):  # told already, of each table
                 self._publish_free(name)
@@ -281,35 +289,25 @@ class ModelWriter:
         for line in self._coordinator.publish_free(table, node):
             logger.info(line)
 
-    def _write(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
-        name, node = job.relation.table_name, job.settings.node
+    def _place(self, job: ModelJob, context: RunContext) -> StagePlan | None:
+        """Where the rows wait, when what an earlier run has left is done; None: they are published at once."""
+        name = job.relation.table_name
         staged = self._plan_staged(name, job.settings, job, context, job.reads)
         self._coordinator.finish_pending(name)
         self._coordinator.clear_unpublished(name, staged)
-        replaces = must_replace(self._engine(), job, context.existing, is_staged=staged is not None)
-        try:
-            report = self.pinned.retry(
-                node, lambda: self._commits.write(job, staged, job.work, replaces=replaces)
-            )
-        except (StagedSnapshotMissing, StagedSnapshotClosed):
-            if job.batch is None or staged is None:
-                raise
-            return self._write(
-                replace(job, work=job.again()), context
-            )  # it was published meanwhile: no test waits
-        except StagedVersionMissing:  # the query names staged changes, which another thread has published
-            if job.plan.action is Action.CREATE:
-                raise
-            return self._write(replace(job, work=job.again()), context)
-        response = describe_commit(report)
+        return staged
+
+    def _settle(
+        self, job: ModelJob, staged: StagePlan | None, response: TablestoreResponse, *, replaces: bool
+    ) -> TablestoreResponse:
+        """What is committed is entered in the book of what waits, or ends what waited."""
         self._tell(response, job)
-        if staged is None or response.staged is None:  # nothing changed: there is nothing to hold back
-            if staged is None or job.batch is None:  # other batches may wait, or come
-                self._coordinator.forget(
-                    name, is_unchanged=staged is not None, is_batch=job.batch is not None
-                )
-            return response
-        self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        if staged is not None and response.staged is not None:
+            self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+        elif staged is None or job.batch is None:  # nothing changed; other batches may wait, or come
+            self._coordinator.forget(
+                job.relation.table_name, is_unchanged=staged is not None, is_batch=job.batch is not None
+            )
         return response
 
     def _tell(self, response: TablestoreResponse, job: ModelJob) -> None:

@@ -14,8 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from tablestore_engine.api import FixData, FixRequest
-from tablestore_engine.spi import aware, read_zone
+from dbt.adapters.tablestore.plan.build_plan import plan_build
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, table_spec
+from dbt.adapters.tablestore.plan.run_context import PlanContext, SeedContext
+from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.model_job import ModelJob, job_of
+from dbt.adapters.tablestore.write.situations import read_situation
+from tablestore_engine.api import Engine, FixData, FixRequest, OnSchemaChange, WriteMode, WriteSpec
+from tablestore_engine.spi import ReadLog, aware, read_zone
 
 if TYPE_CHECKING:
     import agate
@@ -93,6 +99,28 @@ def _check_header(names: Sequence[str]) -> None:
             why="as a column's name that is a syntax error in SQL; more likely the file has another delimiter",
             fix=f"set delimiter: {separators[0]!r} in the seed's config, or quote_columns: true if the name is meant",
         )
+
+
+def seed_job(
+    engine: Engine,
+    relation: TablestoreRelation,
+    settings: ModelSettings,
+    table: agate.Table,
+    context: SeedContext,
+    zone: str,
+) -> ModelJob:
+    """All rows of the table are replaced. `zone`: of times without one."""
+    rows, types = seed_to_arrow(table, context.column_types, zone=zone, quote_columns=context.quote_columns)
+    spec = WriteSpec(
+        table=table_spec(settings),
+        mode=WriteMode.OVERWRITE_TABLE,
+        checks=dict(settings.contract.checks),
+        on_schema_change=OnSchemaChange.REPLACE,
+    )
+    known = PlanContext(existing=context.run.existing, full_refresh=True)
+    plan = plan_build(settings.table, read_situation(engine, relation, "", types, known))
+    work = (spec, rows)
+    return job_of(relation, settings, plan, work, lambda: work, context.run, ReadLog())
 
 
 def seed_to_arrow(

@@ -61,14 +61,18 @@ class UniqueCheck:
         self._engine = engine
         self._warned = WarnedOnce(TerminalMessages("Tablestore"))
 
-    def write(self, job: ModelJob, staged: StagePlan | None, work: Work, write: Write) -> WriteReport:
-        """The report of `write`, which is called once if there is nothing to check. Raises FixData TS1808."""
-        sets = unimplied(job.settings)
-        unchecked = why_unchecked(job.settings)
+    def sets(self, job: ModelJob) -> tuple[tuple[str, ...], ...]:
+        """Columns that a query must check, after one warning of those that nothing enforces."""
+        sets, unchecked = unimplied(job.settings), why_unchecked(job.settings)
         if sets and unchecked is not None:
             self._warn(job, sets, unchecked)
-        if not sets or unchecked is not None:
-            return write(staged, work)
+            return ()
+        return sets
+
+    def write(
+        self, job: ModelJob, staged: StagePlan | None, work: Work, sets: Sequence[Sequence[str]], write: Write
+    ) -> WriteReport:
+        """The report of `write`, whose rows no reader sees before the query has passed. Raises FixData TS1808."""
         if staged is None:
             return self._publish_checked(job, sets, work, write)
         report = write(staged, work)
