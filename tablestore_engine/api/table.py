@@ -284,7 +284,7 @@ class Table(ColumnChanges):
                 name=one.name,
                 snapshot_id=one.snapshot.id,
                 base_snapshot_id=one.base_id,
-                outcomes=dict(one.outcomes),
+                outcomes={said.test_id: said.status for said in one.outcomes},
                 properties=dict(one.snapshot.properties or {}),
             )
             for one in self.store.staging.list_all()

@@ -9,6 +9,7 @@ INVARIANT  a staged branch that was never published is seen only by its own name
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -25,11 +26,12 @@ from tablestore_engine.catalog.resolved_names import (
     SnapshotRef,
 )
 from tablestore_engine.errors import NotFound
+from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.stage.staging import find_stage_name
+from tablestore_engine.store.stage.staging import find_stage_name, staged_branch
 from tablestore_engine.store.table_store import TableStore
 
 
@@ -95,12 +97,12 @@ class NameLookup:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
         store = self._tables.find(identifier)
         branch = None if version is None else version.staged
-        if branch is None:
+        if version is None or branch is None:
             return store
-        if store is None or store.staging.find(branch) is None:
-            beside = self._tables.find(identifier.replacement)
-            if beside is not None and beside.staging.find(branch) is not None:
-                return beside
+        for place in (identifier, identifier.replacement):
+            found = self._tables.find(place)
+            if found is not None and found.staging.find(branch) is not None:
+                return found if version.branch is None else replace(found, branch=staged_branch(branch))
         return store
 
 
@@ -130,8 +132,8 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
     """One pinned state of a table. Raises NotFound TS13xx for a state that does not exist."""
     if version is not None and version.changes is not None:
         return resolve_changes(store, version.changes)
-    if version is not None and version.branch is not None:
-        store, version = store.on_staged(version.branch), None
+    if version is not None and version.branch is not None:  # on the branch already, when it was found there
+        store, version = store.on_staged(version.branch) if store.branch == MAIN_BRANCH else store, None
     if version is None:
         context = store.find_seen() or store.context
         snapshot = context.newest_snapshot()

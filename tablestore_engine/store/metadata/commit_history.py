@@ -109,11 +109,12 @@ def find_commit(snapshots: SnapshotStore, newest: Snapshot, version: str, *, fir
     return first if is_told and recent[distance - 1] == _digest(user, int(identifier)) else None
 
 
-def was_committed(snapshots: SnapshotStore, version: str, *, first: int) -> bool:
-    """Whether a snapshot is of that commit, among those from the id `first` on."""
-    latest = snapshots.find_latest_id() or 0
-    for number in range(latest, max(first, 1) - 1, -1):
-        found = snapshots.find(number)
+def was_committed(snapshots: SnapshotStore, newest: Snapshot | None, version: str, *, first: int) -> bool:
+    """Whether a snapshot is of that commit, among those from the id `first` on up to `newest`."""
+    if newest is None:
+        return False
+    for number in range(newest.id, max(first, 1) - 1, -1):
+        found = newest if number == newest.id else snapshots.find(number)
         if found is not None and commit_of(found) == version:
             return True
     return False

@@ -13,7 +13,7 @@ CRASH      the published snapshot has the identity of the staged one: publishing
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -47,13 +47,23 @@ _RETRIES_MAX = 20
 
 
 @dataclass(frozen=True)
+class StoredOutcome:
+    """What a test said of a staged snapshot, in its last run."""
+
+    test_id: str
+    status: str
+    details: str
+    time_millis: int
+
+
+@dataclass(frozen=True)
 class StagedSnapshot:
-    """`outcomes`: test id → status of its last run."""
+    """`outcomes`: by test id."""
 
     name: str
     snapshot: Snapshot
     base: Snapshot | None
-    outcomes: Mapping[str, str] = field(default_factory=dict, hash=False)
+    outcomes: tuple[StoredOutcome, ...] = ()
 
     @property
     def base_id(self) -> int | None:

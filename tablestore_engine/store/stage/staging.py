@@ -42,23 +42,13 @@ from tablestore_engine.store.commit.commit_report import CommitReport, report_of
 from tablestore_engine.store.commit.snapshot_claim import NumberTakenError
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.metadata.identity import TABLE_KEY, is_of_another, with_table
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, publish_rebased
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, StoredOutcome, publish_rebased
 from tablestore_engine.store.table_context import TableContext
 
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
 _TEST_AGAIN = "delete it and run the tests again"
 _BRANCH_FOLDER = "branch-" + STAGED_PREFIX
-
-
-@dataclass(frozen=True)
-class StoredOutcome:
-    """What a test said of a staged snapshot."""
-
-    test_id: str
-    status: str
-    details: str
-    time_millis: int
 
 
 def turn_folder(layout: TableLayout) -> str:
@@ -90,13 +80,7 @@ class Staging:
 
     def list_all(self) -> tuple[StagedSnapshot, ...]:
         """Staged snapshots, oldest first."""
-        found = [
-            staged
-            for status in self.context.fileio.list(self.context.layout.branches_dir)
-            if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
-            if (staged := find_staged(self.context, status.name.removeprefix(_BRANCH_FOLDER))) is not None
-        ]
-        return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
+        return list_staged(self.context)
 
     def find(self, name: str) -> StagedSnapshot | None:
         """One staged snapshot, or None."""
@@ -117,21 +101,29 @@ class Staging:
 
     def is_out(self, staged: StagedSnapshot) -> bool:
         """Whether main has its commit already, and only the log and the branch are left to do."""
-        return self._find_in_main(staged) is not None
+        return self._find_in_main(staged, self.context.newest_snapshot()) is not None
 
-    def publish(self, name: str, *, keep: bool = False, only: str | None = None) -> CommitReport:
+    def publish(self, name: str, *, keep: bool = False) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
-
-        `only`: the uuid of the staged snapshot that was tested.
 
         Raises NotFound TS1316, RetryError TS1308, TS1365, TS1389, OutcomeUnknown TS1306.
         """
-        staged = self.get(name)
+        return self.publish_found(self.get(name), keep=keep)
+
+    def publish_found(
+        self, staged: StagedSnapshot, *, keep: bool = False, only: str | None = None
+    ) -> CommitReport:
+        """The same for one that the caller has looked up. `only`: the uuid of the snapshot that was tested."""
         self._close(staged, only)
-        report = self._find_published(staged) or self._publish_as_is(staged) or self._publish_rebased(staged)
+        newest = self.context.snapshots.find_latest()
+        report = (
+            self._find_published(staged, newest)
+            or self._publish_as_is(staged, newest)
+            or self._publish_rebased(staged)
+        )
         self.context.runtime.crash_point("stage.published")
         if not keep:
-            self.discard(name)
+            self.discard(staged.name)
         return report
 
     def discard(self, name: str) -> None:
@@ -151,10 +143,6 @@ class Staging:
         path = f"{audit_folder(context.layout, name)}/{file_name}"
         context.fileio.replace(path, checksummed_json({**made, **with_table(context.guard.identity)}))
 
-    def read_outcomes(self, name: str) -> tuple[StoredOutcome, ...]:
-        """Outcomes by test id."""
-        return _read_outcomes(self.context, name)
-
     # --------------------------------------------------------------------------------------------------------
 
     def _close(self, staged: StagedSnapshot, only: str | None) -> None:
@@ -172,30 +160,30 @@ class Staging:
                 fix="wait until that run ends: its tests publish it",
             )
 
-    def _find_published(self, staged: StagedSnapshot) -> CommitReport | None:
+    def _find_published(self, staged: StagedSnapshot, newest: Snapshot | None) -> CommitReport | None:
         """The report of an earlier call that died behind its claim."""
-        found = self._find_in_main(staged)
+        found = self._find_in_main(staged, newest)
         if found is None:
             return None
-        if found == self.context.snapshots.find_latest():
+        if found == newest:
             self.committer.main.settle(found)
         return report_of(found)
 
-    def _find_in_main(self, staged: StagedSnapshot) -> Snapshot | None:
-        newest, own = self.context.snapshots.find_latest(), staged.snapshot
+    def _find_in_main(self, staged: StagedSnapshot, newest: Snapshot | None) -> Snapshot | None:
+        own = staged.snapshot
         if newest is None:
             return None
         return find_pair(
             self.context.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
         )
 
-    def _publish_as_is(self, staged: StagedSnapshot) -> CommitReport | None:
-        """As it was tested, while main is where it was; None when it is not.
+    def _publish_as_is(self, staged: StagedSnapshot, newest: Snapshot | None) -> CommitReport | None:
+        """As it was tested, while main is where it was; None when it is not: also when it has moved since that look.
 
         Only its time is another: before it is published no reader of main saw these rows.
         """
         main, base = self.committer.main, staged.base
-        if self.context.snapshots.find_latest() != base:
+        if newest != base:
             return None
         earliest = staged.snapshot.time_millis if base is None else base.time_millis
         published = replace(staged.snapshot, time_millis=max(self.context.runtime.now_ms(), earliest))
@@ -218,13 +206,26 @@ class Staging:
         return self.context.on_branch(staged_branch(staged.name))
 
 
+def list_staged(context: TableContext) -> tuple[StagedSnapshot, ...]:
+    """Staged snapshots of a table, oldest first."""
+    found = [
+        staged
+        for status in context.fileio.list(context.layout.branches_dir)
+        if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
+        if (staged := find_staged(context, status.name.removeprefix(_BRANCH_FOLDER))) is not None
+    ]
+    return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
+
+
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     """What lies in the branch, or None while it is not complete."""
     branch = context.on_branch(staged_branch(name))
     ids = branch.snapshots.list_ids()
     if not ids:
         return None
-    looks = [partial(branch.snapshots.find, number) for number in ids[:-3:-1]]
+    looks = [
+        partial(branch.snapshots.find_file, number) for number in ids[:-3:-1]
+    ]  # counted when they were listed
     newest, *bases = context.fileio.run_together(looks)
     base = bases[0] if bases else None
     if newest is None or (newest.id > 1) != (base is not None):
@@ -232,8 +233,7 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     based = based_path(branch.layout)
     if base is None and context.fileio.exists(based) and branch.snapshots.is_own_mark(based):
         return None  # snapshot-1 is the copy of the base
-    outcomes = {one.test_id: one.status for one in _read_outcomes(context, name)}
-    return StagedSnapshot(name, newest, base, outcomes)
+    return StagedSnapshot(name, newest, base, _read_outcomes(context, name))
 
 
 def remove_branch(branch: TableContext) -> None:

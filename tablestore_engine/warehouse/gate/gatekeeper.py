@@ -25,7 +25,9 @@ from tablestore_engine.errors import (
     StagedSnapshotOvertaken,
     TablestoreError,
 )
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.stage.stage_drop import StageDrop, begin_drop, begin_publishing, is_long_staged
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
@@ -108,8 +110,12 @@ class Gatekeeper:
         found: list[Staged] = []
         for place in (identifier, identifier.replacement):
             store = self._warehouse.stores.find(place)
-            if store is not None:
-                found += [read_staged(place, store, staged) for staged in store.staging.list_all()]
+            staged = () if store is None else store.staging.list_all()
+            seen = (
+                store.find_seen() if store is not None and staged else None
+            )  # behind the list: what went out is out
+            if seen is not None:
+                found += [read_staged(place, seen, one) for one in staged]
         return found
 
     def complete_book(self, book: GateBook) -> GateBook:
@@ -124,17 +130,22 @@ class Gatekeeper:
 
     def see(self, book: GateBook) -> World:
         """What readers see of everything that the book asks for."""
-        current = {}
-        for name in book.tables():
-            store = self._warehouse.stores.find(Identifier.parse(name))
-            if store is not None:
-                current[name] = rows_version(store.snapshots, store.latest())
-        past = set()
-        for read in book.parents():
-            store = self._warehouse.stores.find(Identifier.parse(read.table))
-            if store is not None and was_published_as(store, read):
-                past.add((read.table, read.version))
+        names = {*book.tables(), *(read.table for read in book.parents())}
+        newest = {name: look for name in sorted(names) if (look := self._newest(name)) is not None}
+        current = {name: rows_version(*newest[name]) for name in book.tables() if name in newest}
+        past = {
+            (read.table, read.version)
+            for read in book.parents()
+            if read.table in newest and was_published_as(*newest[read.table], read)
+        }
         return World(current, frozenset(past))
+
+    def _newest(self, table: str) -> tuple[SnapshotStore, Snapshot | None] | None:
+        store = self._warehouse.stores.find(Identifier.parse(table))
+        if store is None:
+            return None
+        snapshots = store.snapshots
+        return snapshots, snapshots.find_latest()
 
     def is_current(self, item: Staged) -> bool:
         """Whether it is there, and readers see the rows that it was planned on."""
@@ -142,7 +153,8 @@ class Gatekeeper:
         staged = None if store is None else store.staging.find(item.name)
         if store is None or staged is None:
             return False
-        return rows_version(store.snapshots, store.latest()) == _base_version(store, staged)
+        snapshots = store.snapshots
+        return rows_version(snapshots, snapshots.find_latest()) == rows_version(snapshots, staged.base)
 
     def was_published(self, table: str, name: str, *, since: int) -> bool:
         """Whether a snapshot of the table, from the id `since` on, was the staged one of that name."""
@@ -250,7 +262,9 @@ class Gatekeeper:
         staged = None if store is None else store.staging.find(item.name)
         if store is None or staged is None:
             return None  # the claim says what is wrong
-        if rows_version(store.snapshots, store.latest()) in (_base_version(store, staged), item.version):
+        snapshots = store.snapshots
+        base = rows_version(snapshots, staged.base)
+        if rows_version(snapshots, snapshots.find_latest()) in (base, item.version):
             return None
         return f"has other rows since {item.name} was staged on snapshot {staged.base_id}"
 
@@ -263,15 +277,18 @@ class Gatekeeper:
         try:
             if item.is_beside:
                 return Publication(item, PENDING, self._table_swaps.publish(identifier, item.name))
-            store = self._warehouse.stores.get(identifier)
-            staged = store.staging.find(item.name)
-            if staged is None and was_published_as(store, item.as_read):
-                # by another process, a moment ago
-                return Publication(item, PENDING, WriteReport(identifier, store.snapshots.find_latest_id()))
-            if staged is not None and commit_of(staged.snapshot) != item.version:
+            staging = self._warehouse.stores.get(identifier).staging
+            staged = staging.find(item.name)
+            if staged is None:
+                snapshots = staging.context.snapshots
+                newest = snapshots.find_latest()
+                if newest is not None and was_published_as(snapshots, newest, item.as_read):
+                    # by another process, a moment ago
+                    return Publication(item, PENDING, WriteReport(identifier, newest.id))
+                staged = staging.get(item.name)
+            if commit_of(staged.snapshot) != item.version:
                 return Publication(item, REFUSED, error=_written_since(item, commit_of(staged.snapshot)))
-            uuid = None if staged is None else staged.snapshot.uuid
-            done = store.staging.publish(item.name, keep=True, only=uuid)
+            done = staging.publish_found(staged, keep=True, only=staged.snapshot.uuid)
         except TablestoreError as error:
             return Publication(item, REFUSED, error=error)
         return Publication(item, PENDING, report_of(identifier, done))
@@ -327,7 +344,3 @@ def _torn(item: Staged, before: list[Publication], failed: Publication) -> Stage
         why=f"of this group {out} is published; {failed.error}",
         fix=f"build {failed.staged.table} and {item.table} again: they are planned and tested on what is published",
     )
-
-
-def _base_version(store: TableStore, staged: StagedSnapshot) -> str:
-    return rows_version(store.snapshots, staged.base)

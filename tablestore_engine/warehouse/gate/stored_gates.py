@@ -10,10 +10,12 @@ from typing import Any
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import commit_of, was_committed
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
-from tablestore_engine.store.stage.staging import StoredOutcome
-from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, StoredOutcome
+from tablestore_engine.store.stage.staging import staged_branch
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.gate.failing_rows import decode_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import Outcome, Staged
@@ -35,16 +37,15 @@ def stage_properties(item: Staged) -> dict[str, str]:
     return {**made, BATCHES: json.dumps(list(item.batches))} if item.batches else made
 
 
-def was_published_as(store: TableStore, read: TableRead) -> bool:
+def was_published_as(snapshots: SnapshotStore, newest: Snapshot | None, read: TableRead) -> bool:
     """Whether a commit that was read while it was staged is one of the table's: publishing never gives a lower id."""
-    return was_committed(store.snapshots, read.version, first=read.snapshot)
+    return was_committed(snapshots, newest, read.version, first=read.snapshot)
 
 
-def read_staged(identifier: Identifier, store: TableStore, staged: StagedSnapshot) -> Staged:
+def read_staged(identifier: Identifier, seen: TableContext, staged: StagedSnapshot) -> Staged:
     """One staged snapshot with all that was kept beside it."""
     properties = staged.snapshot.properties or {}
     as_read = TableRead(str(identifier), commit_of(staged.snapshot), staged.snapshot.id)
-    stored = store.staging.read_outcomes(staged.name)
     return Staged(
         table=str(identifier),
         name=staged.name,
@@ -54,21 +55,22 @@ def read_staged(identifier: Identifier, store: TableStore, staged: StagedSnapsho
         policy=properties.get(POLICY, "auto"),
         gates=tuple(json.loads(properties.get(GATES, "[]"))),
         parents=tuple(TableRead(**one) for one in json.loads(properties.get(PARENTS, "[]"))),
-        outcomes=tuple(_outcome(store, one) for one in stored),
-        is_out=was_published_as(store, as_read) and not identifier.is_replacement,
+        outcomes=tuple(_outcome(seen, one) for one in staged.outcomes),
+        is_out=not identifier.is_replacement
+        and was_published_as(seen.snapshots, seen.newest_snapshot(), as_read),
         is_beside=identifier.is_replacement,
         batches=tuple(json.loads(properties.get(BATCHES, "[]"))),
         written_ms=staged.snapshot.time_millis,
-        used_ms=max((staged.snapshot.time_millis, *(one.time_millis for one in stored))),
-        kept_ms=_retention(store, staged),
+        used_ms=max((staged.snapshot.time_millis, *(one.time_millis for one in staged.outcomes))),
+        kept_ms=_retention(seen, staged),
     )
 
 
-def _retention(store: TableStore, staged: StagedSnapshot) -> int | None:
+def _retention(seen: TableContext, staged: StagedSnapshot) -> int | None:
     """In ms, as the table says or as the staged snapshot would have it, whichever is longer; None: without end."""
-    said = [store.schema]
-    if store.schema.id != staged.snapshot.schema_id:
-        said.append(store.on_staged(staged.name).schema)
+    said = [seen.latest_schema()]
+    if said[0].id != staged.snapshot.schema_id:
+        said.append(seen.on_branch(staged_branch(staged.name)).schemas.get(staged.snapshot.schema_id))
     try:
         found = [TableTraits(schema).staged_retention_ms for schema in said]
     except FixRequest:  # written by another engine: nothing is dropped by a value that cannot be read
@@ -76,7 +78,7 @@ def _retention(store: TableStore, staged: StagedSnapshot) -> int | None:
     return None if None in found else max(one for one in found if one is not None)
 
 
-def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
+def _outcome(seen: TableContext, kept: StoredOutcome) -> Outcome:
     try:
         found = json.loads(kept.details or "[]")
         if isinstance(found, list):  # as versions before kept it
@@ -91,7 +93,7 @@ def _outcome(store: TableStore, kept: StoredOutcome) -> Outcome:
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise FixData(
             "TS1077",
-            f"what {kept.test_id} said of a staged snapshot of {store.location} cannot be read",
+            f"what {kept.test_id} said of a staged snapshot of {seen.layout.location} cannot be read",
             why=str(error),
             fix="drop the staged snapshot (tablestore staged drop) and build the model again",
         ) from error

@@ -122,15 +122,15 @@ class Logs:
     def check_staged(self, identifier: Identifier, stage: str) -> None:
         """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
         store = self._stores.find(identifier)
-        staged = None if store is None else store.staging.find(stage)
-        if store is None or staged is None or store.staging.is_out(staged):
+        staging = None if store is None else store.staging
+        staged = None if staging is None else staging.find(stage)
+        if store is None or staging is None or staged is None or staging.is_out(staged):
             return
+        schema = store.schema
         is_as_main = staged.base is not None and staged.snapshot.schema_id == staged.base.schema_id
-        wanted = store.schema if is_as_main else store.on_staged(stage).schema
+        wanted = schema if is_as_main else store.on_staged(stage).schema
         try:
-            publisher = self.find_publisher(
-                identifier, store.schema if TableTraits(store.schema).has_log else wanted
-            )
+            publisher = self.find_publisher(identifier, schema if TableTraits(schema).has_log else wanted)
             if publisher is not None:
                 publisher.check(store)
                 self.check_schema(identifier, wanted)

@@ -86,10 +86,9 @@ class PartitionExpiry:
         store = self.stores.find(place)
         if store is None:
             return False
-        staging = store.staging
-        for staged in staging.list_all():
+        for staged in store.staging.list_all():
             kept = [*(staged.snapshot.properties or {}).values()]
-            kept += [one.details or "" for one in staging.read_outcomes(staged.name)]
+            kept += [one.details or "" for one in staged.outcomes]
             if place == identifier or any(str(identifier) in text for text in kept):
                 return True
         return False

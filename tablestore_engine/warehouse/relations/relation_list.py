@@ -11,7 +11,8 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixData, NotFound, StorageError, TablestoreError, Unsupported
-from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.stage.staging import list_staged
+from tablestore_engine.store.table_context import TableContext
 
 DAMAGED = (FixData, NotFound, StorageError, Unsupported)
 
@@ -49,10 +50,10 @@ def find_table(
 ) -> RelationInfo | None:
     """The table of that name, damaged or not; None when there is none."""
     try:
-        store = stores.find(identifier)
-        if store is None or (is_unpublished(store) and not with_unpublished):
+        seen = stores.find_seen(identifier)
+        if seen is None or (not with_unpublished and is_unpublished(seen)):
             return None
-        return RelationInfo(identifier, "table", store.schema.comment)
+        return RelationInfo(identifier, "table", seen.latest_schema().comment)
     except DAMAGED as damage:
         if not catalog.is_table(identifier):  # it was dropped meanwhile
             return None
@@ -68,6 +69,6 @@ def find_view(catalog: FilesystemCatalog, identifier: Identifier) -> RelationInf
     return None if view is None else RelationInfo(identifier, "view", view.comment)
 
 
-def is_unpublished(store: TableStore) -> bool:
+def is_unpublished(seen: TableContext) -> bool:
     """Whether it has staged snapshots only."""
-    return store.snapshots.find_latest_id() is None and bool(store.staging.list_all())
+    return seen.newest_snapshot() is None and bool(list_staged(seen))

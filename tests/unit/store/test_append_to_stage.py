@@ -81,9 +81,9 @@ def test_an_empty_batch_leaves_the_stage_and_its_outcomes(tmp_path: Path) -> Non
     batch(store, 2, row(2, 2))
     store.staging.record_outcome("s", "unique", "green")
     assert batch(store, 3).staged == "s"
-    assert store.staging.get("s").outcomes == {"unique": "green"}
+    assert [(one.test_id, one.status) for one in store.staging.get("s").outcomes] == [("unique", "green")]
     batch(store, 3, row(3, 3))
-    assert store.staging.get("s").outcomes == {}
+    assert store.staging.get("s").outcomes == ()
     assert len(rows_of(store.on_staged("s"))) == 3
 
 
@@ -150,7 +150,7 @@ def test_two_first_batches_at_once_are_both_in_the_stage(
     report = batch(open_table(tmp_path, runtime=acting(point, other)), 2, row(2, 2))
     assert (report.staged, report.inserted) == ("s", 1)
     assert rows_of(store.on_staged("s")) == [*before, row(2, 2), row(3, 3)]
-    assert store.staging.read_outcomes("s") == ()
+    assert store.staging.get("s").outcomes == ()
     store.staging.publish("s")
     assert rows_of(store) == [*before, row(2, 2), row(3, 3)]
     assert store.verify() == ()
@@ -264,7 +264,7 @@ def test_a_stage_is_published_as_it_was_tested_or_not_at_all(tmp_path: Path) -> 
     tested = store.staging.get("s").snapshot.uuid
     batch(store, 2, row(2, 2))
     with pytest.raises(RetryError, match="TS1389"):
-        store.staging.publish("s", only=tested)
+        store.staging.publish_found(store.staging.get("s"), only=tested)
     dying = open_table(tmp_path, runtime=crashing(seeded_runtime(5), "stage.claimed"))
     with pytest.raises(SimulatedCrash):
         batch(dying, 3, row(3, 3))

@@ -145,7 +145,7 @@ def test_another_commit_replaces_a_staged_snapshot_of_that_name(tmp_path: Path) 
     put(store, row(2), stage="run")
     store.staging.record_outcome("run", "test.unique", "pass")
     put(store, row(3), stage="run")
-    assert store.staging.get("run").outcomes == {}
+    assert store.staging.get("run").outcomes == ()
     assert rows_of(store.on_staged("run")) == [row(1), row(3)]
 
 
@@ -181,9 +181,12 @@ def test_outcomes_survive_and_are_listed(tmp_path: Path) -> None:
     store.staging.record_outcome("a", "test.not_null", "pass")
     listed = open_table(tmp_path).staging.list_all()
     assert [one.name for one in listed] == ["b", "a"]
-    assert listed[1].outcomes == {"test.unique_id": "pass", "test.not_null": "pass"}
+    assert {one.test_id: one.status for one in listed[1].outcomes} == {
+        "test.unique_id": "pass",
+        "test.not_null": "pass",
+    }
     assert (listed[1].snapshot.properties or {})["model"] == "orders"
-    assert [one.details for one in store.staging.read_outcomes("a")] == ["", "1 row"]
+    assert [one.details for one in listed[1].outcomes] == ["", "1 row"]
 
 
 def test_missing_names_are_not_found(tmp_path: Path) -> None:
