@@ -204,7 +204,8 @@ class Play:
             rows = self.engine.sql(self.project.compiled(model.name)).rows
         except Exception as error:  # noqa: BLE001 - any error of Spark's is the answer here
             self.report.counts["full queries that failed in Spark"] += 1
-            print(f"full query failed in Spark: {str(error)[:300]}", flush=True)
+            named = f"seed {self.history.seed}, {model.name}"
+            print(f"full query failed in Spark: {named}: {str(error)[:300]}\n  {model.text}", flush=True)
             return str(error)
         return [tuple(normal(value) for value in row) for row in rows]
 
