@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.functions import FunctionStore
@@ -122,10 +123,13 @@ class FilesystemCatalog:
         for name in self.list_replacements(database):
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
                 self.table_swap(Identifier(database, name)).settle()
-        found = self.fileio.list(folder)
+        found = [one for one in self.fileio.list(folder) if one.is_dir]
         if self.fileio.folders is None:
-            return tuple(s.name for s in found if s.is_dir and has_first_schema(self.fileio, s.path))
-        return tuple(s.name for s in found if s.is_dir and self.fileio.exists(f"{folder}/{s.name}/schema"))
+            looks = [partial(has_first_schema, self.fileio, one.path) for one in found]
+        else:
+            looks = [partial(self.fileio.exists, f"{one.path}/schema") for one in found]
+        are_tables = self.fileio.run_together(looks)
+        return tuple(one.name for one, is_table in zip(found, are_tables, strict=True) if is_table)
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
         """Names of which a replacement waits, sorted."""

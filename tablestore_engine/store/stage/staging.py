@@ -33,6 +33,7 @@ from tablestore_engine.errors import (
     StagedSnapshotMissing,
     StagedVersionMissing,
 )
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
@@ -42,6 +43,7 @@ from tablestore_engine.store.commit.commit_report import CommitReport, report_of
 from tablestore_engine.store.commit.snapshot_claim import NumberTakenError
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.metadata.identity import TABLE_KEY, is_of_another, with_table
+from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, StoredOutcome, publish_rebased
 from tablestore_engine.store.table_context import TableContext
 
@@ -98,10 +100,6 @@ class Staging:
                 fix="it may be published or discarded already; else build the model again",
             )
         return found
-
-    def is_out(self, staged: StagedSnapshot) -> bool:
-        """Whether main has its commit already, and only the log and the branch are left to do."""
-        return self._find_in_main(staged, self.context.newest_snapshot()) is not None
 
     def publish(self, name: str, *, keep: bool = False) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
@@ -162,20 +160,12 @@ class Staging:
 
     def _find_published(self, staged: StagedSnapshot, newest: Snapshot | None) -> CommitReport | None:
         """The report of an earlier call that died behind its claim."""
-        found = self._find_in_main(staged, newest)
+        found = _find_in_main(self.context, staged, newest)
         if found is None:
             return None
         if found == newest:
             self.committer.main.settle(found)
         return report_of(found)
-
-    def _find_in_main(self, staged: StagedSnapshot, newest: Snapshot | None) -> Snapshot | None:
-        own = staged.snapshot
-        if newest is None:
-            return None
-        return find_pair(
-            self.context.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id
-        )
 
     def _publish_as_is(self, staged: StagedSnapshot, newest: Snapshot | None) -> CommitReport | None:
         """As it was tested, while main is where it was; None when it is not: also when it has moved since that look.
@@ -197,7 +187,7 @@ class Staging:
             main.cover_schemas()
             return None
         main.settle(published)
-        return report_of(published)
+        return replace(report_of(published), seen=SeenTable(main.guard.identity, published, schema))
 
     def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
         return publish_rebased(self.context, self._branch(staged), self.committer, staged)
@@ -208,13 +198,16 @@ class Staging:
 
 def list_staged(context: TableContext) -> tuple[StagedSnapshot, ...]:
     """Staged snapshots of a table, oldest first."""
-    found = [
-        staged
-        for status in context.fileio.list(context.layout.branches_dir)
-        if status.is_dir and status.name.startswith(_BRANCH_FOLDER)
-        if (staged := find_staged(context, status.name.removeprefix(_BRANCH_FOLDER))) is not None
-    ]
-    return tuple(sorted(found, key=lambda one: (one.snapshot.time_millis, one.name)))
+    names = list_stage_names(context.fileio, context.layout)
+    found = (find_staged(context, name) for name in names)
+    complete = (one for one in found if one is not None)
+    return tuple(sorted(complete, key=lambda one: (one.snapshot.time_millis, one.name)))
+
+
+def list_stage_names(fileio: FileIO, layout: TableLayout) -> tuple[str, ...]:
+    """Names of the staged snapshots of a folder, also of those that are not complete; one listing."""
+    folders = (one.name for one in fileio.list(layout.branches_dir) if one.is_dir)
+    return tuple(name.removeprefix(_BRANCH_FOLDER) for name in folders if name.startswith(_BRANCH_FOLDER))
 
 
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
@@ -234,6 +227,18 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     if base is None and context.fileio.exists(based) and branch.snapshots.is_own_mark(based):
         return None  # snapshot-1 is the copy of the base
     return StagedSnapshot(name, newest, base, _read_outcomes(context, name))
+
+
+def is_out(context: TableContext, staged: StagedSnapshot) -> bool:
+    """Whether main has its commit already, and only the log and the branch are left to do."""
+    return _find_in_main(context, staged, context.newest_snapshot()) is not None
+
+
+def _find_in_main(context: TableContext, staged: StagedSnapshot, newest: Snapshot | None) -> Snapshot | None:
+    own = staged.snapshot
+    if newest is None:
+        return None
+    return find_pair(context.snapshots, newest, own.commit_user, own.commit_identifier, after=staged.base_id)
 
 
 def remove_branch(branch: TableContext) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
@@ -25,11 +26,13 @@ from tablestore_engine.errors import (
     StagedSnapshotOvertaken,
     TablestoreError,
 )
+from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.stage.stage_drop import StageDrop, begin_drop, begin_publishing, is_long_staged
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+from tablestore_engine.store.stage.staging import list_stage_names
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.failing_rows import encode_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
@@ -96,14 +99,19 @@ class Gatekeeper:
         found: list[Staged] = []
         for name in names:
             database, dot, table = name.partition(".")
-            catalog = self._warehouse.catalog
-            tables = (
-                {table} if dot else {*catalog.list_tables(database), *catalog.list_replacements(database)}
-            )
-            for one in sorted(tables):
-                identifier = Identifier(database, one)
-                found += self._read_all(identifier)
+            for one in (table,) if dot else self._list_staged_tables(database):
+                found += self._read_all(Identifier(database, one))
         return GateBook(tuple(found))
+
+    def _list_staged_tables(self, database: str) -> list[str]:
+        """Tables in which something is staged, or beside which a table waits, sorted."""
+        catalog = self._warehouse.catalog
+        names = catalog.list_tables(database)
+        layouts = [TableLayout(catalog.location(Identifier(database, name))) for name in names]
+        looks = [partial(list_stage_names, catalog.fileio, layout) for layout in layouts]
+        stages = catalog.fileio.run_together(looks)
+        having = (name for name, staged in zip(names, stages, strict=True) if staged)
+        return sorted({*having, *catalog.list_replacements(database)})
 
     def _read_all(self, identifier: Identifier) -> list[Staged]:
         """In the table, and in the one that waits beside it."""

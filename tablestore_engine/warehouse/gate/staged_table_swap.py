@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.table_swap import REPLACES
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError, TablestoreError
+from tablestore_engine.store.stage.staging import is_out
 from tablestore_engine.warehouse.log.table_publisher import unready_log
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming import Incoming
@@ -80,7 +81,7 @@ class StagedTableSwaps:
         self.clear(identifier)
         staging = self.warehouse.stores.get(identifier).staging
         for staged in staging.list_all():
-            if staged.name.startswith(_AT_ONCE) and staging.is_out(staged):
+            if staged.name.startswith(_AT_ONCE) and is_out(staging.context, staged):
                 staging.discard(staged.name)
 
     def _begin(self, identifier: Identifier, spec: WriteSpec) -> tuple[Identifier, WriteSpec]:
@@ -142,6 +143,8 @@ class StagedTableSwaps:
     def clear(self, identifier: Identifier) -> None:
         """Delete what the table of the name has replaced, with its log; one that does not answer stays."""
         table_swap = self.warehouse.catalog.table_swap(identifier)
+        if table_swap.is_cleared():
+            return
         old = table_swap.replaced_schema()
         self.warehouse.catalog.runtime.crash_point("replace.sent")
         with suppress(TablestoreError):

@@ -25,6 +25,7 @@ from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTab
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.store.metadata.identity import UUID_OPTION
+from tablestore_engine.store.stage.staging import find_staged, is_out
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
@@ -121,12 +122,11 @@ class Logs:
 
     def check_staged(self, identifier: Identifier, stage: str) -> None:
         """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
-        store = self._stores.find(identifier)
-        staging = None if store is None else store.staging
-        staged = None if staging is None else staging.find(stage)
-        if store is None or staging is None or staged is None or staging.is_out(staged):
+        seen = self._stores.find_seen(identifier)
+        staged = None if seen is None else find_staged(seen, stage)
+        if seen is None or staged is None or is_out(seen, staged):
             return
-        schema = store.schema
+        schema, store = seen.latest_schema(), self._stores.open(identifier)
         is_as_main = staged.base is not None and staged.snapshot.schema_id == staged.base.schema_id
         wanted = schema if is_as_main else store.on_staged(stage).schema
         try:

@@ -6,6 +6,7 @@ INVARIANT  one damaged table is no reason not to see the others, and is never le
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -38,11 +39,11 @@ def list_relations(
     """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
     tables = (Identifier(database, name) for name in catalog.list_tables(database))
     views = (Identifier(database, name) for name in catalog.views.list_names(database))
-    found = [
-        *(find_table(catalog, stores, one, with_unpublished=with_unpublished) for one in tables),
-        *(find_view(catalog, one) for one in views),
+    looks = [
+        *(partial(find_table, catalog, stores, one, with_unpublished=with_unpublished) for one in tables),
+        *(partial(find_view, catalog, one) for one in views),
     ]
-    return tuple(one for one in found if one is not None)
+    return tuple(one for one in catalog.fileio.run_together(looks) if one is not None)
 
 
 def find_table(

@@ -235,7 +235,7 @@ class PublishCoordinator:
 
     def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
-        if self._has_no_rows(table):
+        if self._shared.state.book.of_table(table) and self._has_no_rows(table):
             keep = self._shared.state.branch if plan is None else plan.name
             self._drop_waiting(table, "is replaced by this build", keep=keep)
 
