@@ -75,6 +75,10 @@ class NameLookup:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
 
+    def list_databases(self) -> frozenset[str]:
+        """In which a name can be a relation."""
+        return frozenset((*self._catalog.list_databases(), SYSTEM_DATABASE))
+
     def near_hint(self, database: str, name: str) -> str:
         """`; did you mean demo.orders?` for a name that means nothing, or nothing; at another state, of the table."""
         base, _ = split_database(database)

@@ -1,6 +1,8 @@
 """The look-ups of one statement: each name of a table, view or function is looked up once.
 
 INVARIANT  one statement sees one snapshot per table, and one state of the warehouse in its system views.
+INVARIANT  `alias.column` reads like `database.table`: behind the first name that is none, databases are listed, and a name
+           in none of them costs no request.
 INVARIANT  a function's key in `done` and `meanings` is `(database, "name()")`: no table or view can have it.
 """
 
@@ -23,7 +25,7 @@ from tablestore_engine.catalog.resolved_names import (
 )
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.session_names import Name
-from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.sql.table_version import TableVersion, split_database
 
 SystemViewText = Callable[[ResolvedSystemView, "StatementNames"], str]
 
@@ -52,6 +54,7 @@ class StatementNames:
         self._system_view = system_view
         self._making: set[tuple[str, str]] = set()
         self._found: dict[tuple[str, str, TableVersion | None], ResolvedName | None] = {}
+        self._databases: frozenset[str] | None = None  # listed when a name is no relation
         self._functions: dict[Name, ResolvedFunction | None] = {}
         self._new_view: tuple[Name, ResolvedView] | None = None
         if new is not None and isinstance(new[1], ResolvedView):
@@ -89,7 +92,12 @@ class StatementNames:
         return self._found[key]
 
     def _find(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
+        base = split_database(database)[0]
+        if self._databases is not None and base not in self._databases:
+            return None  # the alias of a column
         found = self._names.lookup(database, name, version)
+        if found is None and self._databases is None:
+            self._databases = self._names.list_databases()
         if not isinstance(found, ResolvedSystemView):
             return found
         if (database, name) in self._making:
