@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -46,7 +45,7 @@ LIMITS = {
 
 
 @pytest.fixture
-def operations(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def operations(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Of the command that runs, by node."""
     found: Counter[str] = Counter()
     node = [COMMAND]
@@ -69,7 +68,7 @@ def operations(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[
     for name in _COUNTED:
         monkeypatch.setattr(LocalFileIO, name, counted(name))
     shop.on_line = hear
-    yield found
+    return found
 
 
 def test_each_kind_of_node_makes_so_many_file_operations(shop: Shop, operations: Counter[str]) -> None:

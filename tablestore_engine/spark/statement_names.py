@@ -1,8 +1,8 @@
 """The look-ups of one statement: each name of a table, view or function is looked up once.
 
 INVARIANT  one statement sees one snapshot per table, and one state of the warehouse in its system views.
-INVARIANT  `alias.column` reads like `database.table`: behind the first name that is none, databases are listed, and a name
-           in none of them costs no request.
+INVARIANT  `alias.column` reads like `database.table`: behind the first name that is none, databases are listed, and a
+           name in none of them costs no request.
 INVARIANT  a function's key in `done` and `meanings` is `(database, "name()")`: no table or view can have it.
 """
 

@@ -89,7 +89,7 @@ def not_added(node: str, table: Table, row: Sequence[Any], *, has_kinds: bool) -
             "TS1845",
             f"{found} {name} would count as a new one",
             why="its query gives no _row_kind, so each row of the stream is added as it comes; nothing was written",
-            fix="select _row_kind and _snapshot_id as well (with unique_key changes are then put and deleted), or "
+            fix="select _row_kind and _snapshot_id as well (with unique_key changes are then upserted and deleted), or "
             "set row_kinds='all' where the query itself says what a kind means",
         )
     return FixRequest(
