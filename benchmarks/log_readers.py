@@ -114,7 +114,7 @@ def _place_behind(table: Table, snapshot: int) -> Place:
     if log is None:
         raise SystemExit("the table has lost its log")
     with closing(log):
-        return next(one for one in log.borders() if one.snapshot_id == snapshot).place
+        return next(one for one in log.boundaries() if one.snapshot_id == snapshot).place
 
 
 def _drain(batches: Iterable[pa.RecordBatch]) -> tuple[int, int]:
@@ -167,8 +167,8 @@ def _step_alone(sheet: SheetLike, table: Table, rows: int) -> None:
     log = table.warehouse.logs.follow(table.identifier)
     if log is None:
         raise SystemExit("the table has lost its log")
-    borders = [one for one in log.borders() if one.is_exact]
-    first, last = next(one for one in borders if one.snapshot_id == 1), borders[-1]
+    boundaries = [one for one in log.boundaries() if one.is_exact]
+    first, last = next(one for one in boundaries if one.snapshot_id == 1), boundaries[-1]
     portions: list[Messages] = []
     at = dict(first.place)
     while any(at[part] < end for part, end in last.place.items()):

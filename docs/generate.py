@@ -51,7 +51,7 @@ _CHAOS_CHECKED = {
     "messages": "messages in the topics at the end of each five tables",
     "sent again or taken back": "of them sent again or taken back (eventual)",
     "told by readers": "rows that our readers computed from the logs",
-    "starts without a border": "starts at a snapshot without a boundary offset (eventual log), refused (TS1356)",
+    "starts without a boundary": "starts at a snapshot without a boundary offset (eventual log), refused (TS1356)",
 }
 HINTS = {
     "RetryError": "try again",

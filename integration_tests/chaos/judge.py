@@ -177,11 +177,11 @@ class Judge:
             try:
                 self._check_told(told, mode, where)
             except NotFound as refused:
-                # of an eventual log some snapshots have no border, and none has one before markers were lost
+                # of an eventual log some snapshots have no boundary, and none has one before markers were lost
                 may_lack = self.kind.is_eventual or self.lost_markers
                 if refused.code != "TS1356" or not may_lack or mode == "latest-full":
                     raise
-                self.counts["starts without a border"] += 1
+                self.counts["starts without a boundary"] += 1
             except AssertionError:
                 self.counts["wrong"] += 1
                 raise

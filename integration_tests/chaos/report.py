@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 REPORTS = {1: ROOT / "docs" / "chaos.json", 3: ROOT / "docs" / "chaos-three.json"}
 CHECKED = (
     *("snapshots", "acknowledged", "messages", "sent again or taken back"),
-    *("told by readers", "starts without a border", "lost", "doubled", "wrong"),
+    *("told by readers", "starts without a boundary", "lost", "doubled", "wrong"),
 )
 
 

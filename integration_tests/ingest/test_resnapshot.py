@@ -21,7 +21,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.log.kafka.client_settings import BROKERS
-from tablestore_engine.log.kafka.topic_names import count_messages
+from tablestore_engine.log.kafka.cluster_topics import count_messages
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM
 from tablestore_engine.spi import SyncReport, SyncSpec, find_connect, stop_connect, sync_database
 

@@ -25,7 +25,7 @@ from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format import schema_change
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tests.doses import cases
 
 FEW: dict[str, Type] = {"id": "BIGINT", "text": "STRING", "price": "DECIMAL(18, 4)", "at": "TIMESTAMP(6)"}

@@ -16,7 +16,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.options import DEFAULT_FORMAT, parse_time_format
 from tablestore_engine.store.expiry.partition_time import partition_time
-from tablestore_engine.store.retention_options import PartitionRule
+from tablestore_engine.store.retention import PartitionRule
 
 COLUMNS: dict[str, Type] = {"dt": "STRING", "id": "BIGINT", "v": "STRING"}
 OLD, FUTURE = ("2020-01-01", "2020-02-30"), ("2999-01-01", "not a day")

@@ -15,7 +15,7 @@ from integration_tests.interop.rows import Change, arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, schema
 from integration_tests.interop.test_changelog import CHANGING, THEIRS
 from tablestore_engine.errors import NotFound
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.stream.open_stream import StreamRequest, open_stream
 from tablestore_engine.stream.startup_mode import parse_request
 from tablestore_engine.stream.table_stream import TableStream

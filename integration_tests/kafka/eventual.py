@@ -9,9 +9,9 @@ from pathlib import Path
 from integration_tests.kafka.topic_reads import read_log_markers
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.commit_marker import CommitMarker
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.runtime.outside_world import Runtime
 

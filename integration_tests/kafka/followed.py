@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tablestore_engine.api import Engine, Table, TableSpec, TableStream, WriteMode, WriteSpec
 from tablestore_engine.store.expiry.expiry_rules import Hold
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 
 OPTIONS = {
     "transactional": {"log.consistency": "transactional"},

@@ -14,9 +14,9 @@ import pyarrow as pa
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.log.changes import SnapshotChanges
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tests.unit.log.change_batch import ChangeBatch
 

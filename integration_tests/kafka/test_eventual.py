@@ -29,9 +29,9 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.log.kafka import kafka_sink
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 

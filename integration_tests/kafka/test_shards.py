@@ -22,9 +22,9 @@ from tablestore_engine.api import Engine, LogStatus, TableSpec, WriteMode, Write
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import find_topics
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
 from tablestore_engine.spark.shard_executors import ShardExecutors

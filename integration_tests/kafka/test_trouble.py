@@ -22,10 +22,10 @@ from tablestore_engine.errors import (
     TablestoreError,
 )
 from tablestore_engine.log.changes import SnapshotChanges
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 
 

@@ -10,11 +10,11 @@ from confluent_kafka import KafkaException
 
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, read_markers
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_errors import translate
-from tablestore_engine.log.kafka.reader import read_messages
 
 
 def read_log_markers(log: KafkaLog) -> tuple[CommitMarker, ...]:

@@ -23,7 +23,7 @@ from tablestore_engine.api.table_resnapshot import Resnapshot, check_snapshot
 from tablestore_engine.devservers.connector_check import ConnectorCheck
 from tablestore_engine.errors import EngineBug, FixRequest, NotFound, TablestoreError
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestReport, IngestSpec, OnError, OnTruncate
-from tablestore_engine.log.kafka.topic_names import find_cluster, first_offsets
+from tablestore_engine.log.kafka.cluster_topics import find_cluster, first_offsets
 from tablestore_engine.postgres.connect_rest import ConnectInfo
 from tablestore_engine.postgres.connector_state import (
     FollowedTable,

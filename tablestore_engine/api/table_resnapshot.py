@@ -30,7 +30,7 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.ingest.decoded_messages import DecodedMessages, DecodedRows
 from tablestore_engine.ingest.ingest_spec import ChangeFormat, IngestSpec
 from tablestore_engine.ingest.target_columns import Known, plan_columns
-from tablestore_engine.log.kafka.topic_names import find_cluster
+from tablestore_engine.log.kafka.cluster_topics import find_cluster
 from tablestore_engine.log.kafka.topic_source import TopicSource
 from tablestore_engine.postgres.catalog_tables import CatalogTable, list_tables, why_unfit
 from tablestore_engine.postgres.connect_rest import ConnectInfo

@@ -115,8 +115,6 @@ class FilesystemCatalog:
         else:
             self._remove_tree(database_location(self.warehouse, database), self.warehouse)
 
-    # tables --------------------------------------------------------------------------------------
-
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of tables, sorted; empty when the database is missing."""
         folder = database_location(self.warehouse, check_name("database", database))
@@ -124,12 +122,11 @@ class FilesystemCatalog:
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
                 self.table_swap(Identifier(database, name)).settle()
         found = [one for one in self.fileio.list(folder) if one.is_dir]
-        if self.fileio.folders is None:
-            looks = [partial(has_first_schema, self.fileio, one.path) for one in found]
-        else:
-            looks = [partial(self.fileio.exists, f"{one.path}/schema") for one in found]
+        exists, is_flat = self.fileio.exists, self.fileio.folders is None
+        first = partial(has_first_schema, self.fileio)
+        looks = [partial(first, s.path) if is_flat else partial(exists, f"{s.path}/schema") for s in found]
         are_tables = self.fileio.run_together(looks)
-        return tuple(one.name for one, is_table in zip(found, are_tables, strict=True) if is_table)
+        return tuple(s.name for s, is_one in zip(found, are_tables, strict=True) if is_one)
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
         """Names of which a replacement waits, sorted."""

@@ -276,10 +276,10 @@ def _members(texts: Sequence[bytes], row: pa.DataType, *, knows_all: bool) -> Ma
 def _parse(texts: Sequence[bytes], target: pa.Schema, *, knows_all: bool) -> pa.Table:
     """One object per text. `knows_all`: members that the target does not name are of no interest."""
     joined = b"\n".join(texts)
-    borders = len(texts) - 1
-    if joined[:1] != b"{" or joined[-1:] != b"}" or joined.count(b"}\n{") != borders:
+    boundaries = len(texts) - 1
+    if joined[:1] != b"{" or joined[-1:] != b"}" or joined.count(b"}\n{") != boundaries:
         raise _StrangeError
-    if joined.count(b"\n") != borders:
+    if joined.count(b"\n") != boundaries:
         raise _StrangeError
     found = pj.read_json(
         io.BytesIO(joined),

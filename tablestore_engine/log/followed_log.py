@@ -21,7 +21,7 @@ NO_SNAPSHOT, UNSAID = 0, -1
 
 
 @dataclass(frozen=True)
-class LogBorder:
+class LogBoundary:
     """`is_exact`: the latest message per key up to `place` is the table at the snapshot, and rows of later ones follow.
     `begins`: the log was (re)started here; what came before is unknown: `beginning` names it.
     `schema_id`: of the snapshot, None where nobody says.
@@ -91,7 +91,7 @@ class FollowedLog(Protocol):
     def is_upsert(self) -> bool:
         """The row before a change is not sent."""
 
-    def borders(self) -> Sequence[LogBorder]:
+    def boundaries(self) -> Sequence[LogBoundary]:
         """All that are known now, in the order in which they were set."""
 
     def ends(self) -> Place:

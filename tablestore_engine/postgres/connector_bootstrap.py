@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.kafka.topic_names import delete_topics, find_cluster
+from tablestore_engine.log.kafka.cluster_topics import delete_topics, find_cluster
 from tablestore_engine.postgres.catalog_tables import CatalogTable, find_risky, list_tables, why_unfit
 from tablestore_engine.postgres.connector_state import (
     FollowedTable,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from tablestore_engine.errors import RetryError
-from tablestore_engine.log.kafka.topic_names import count_messages, delete_topics, find_cluster
+from tablestore_engine.log.kafka.cluster_topics import count_messages, delete_topics, find_cluster
 from tablestore_engine.log.kafka.topic_source import TopicSource
 from tablestore_engine.postgres.connect_rest import ConnectInfo, ask_connect, connector_status
 from tablestore_engine.postgres.connector_state import topic_of

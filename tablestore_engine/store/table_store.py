@@ -43,7 +43,7 @@ from tablestore_engine.store.read.filtered_read import read_matching, read_some
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.rows.row_condition import BoundCondition
 from tablestore_engine.store.stage.append_to_stage import More, write_more

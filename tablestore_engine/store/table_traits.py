@@ -21,7 +21,7 @@ from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import get_engine
 from tablestore_engine.options import OptionSet, StatsMode, check_expiration_strategy
-from tablestore_engine.store.retention_options import PartitionRule, Retention
+from tablestore_engine.store.retention import PartitionRule, Retention
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20

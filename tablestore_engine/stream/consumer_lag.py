@@ -1,8 +1,8 @@
 """Consumers of a table: where each is, how far behind the newest snapshot, and moving or forgetting one.
 
 Lag        snapshots that are not read to their end; changed rows of those, by metadata alone: None where an overwrite
-           has no changelog and its rows would have to be compared. Of a reader of the log: those behind the border that
-           it stands on, some of which it may have
+           has no changelog and its rows would have to be compared. Of a reader of the log: those behind the boundary
+           that it stands on, some of which it may have
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """A reader's rows out of a table's log: the rows of a snapshot from files, then messages (decision 0038).
 
-Steps      rows of the snapshot that the reader begins with (stream/change_source.py) → the border of the log behind
+Steps      rows of the snapshot that the reader begins with (stream/change_source.py) → the boundary of the log behind
            them → a portion of messages → in an upsert log normalized (stream/normalize.py) → chunk
-Order      transactional: snapshot after snapshot, a portion ends at a border or within one snapshot. Eventual: as
-           messages come, those before a border first; rows that come before their snapshot have no _snapshot_id.
-Base       what was known of a key before the first message: the table at the snapshot of an exact border, and all
+Order      transactional: snapshot after snapshot, a portion ends at a boundary or within one snapshot. Eventual: as
+           messages come, those before a boundary first; rows that come before their snapshot have no _snapshot_id.
+Base       what was known of a key before the first message: the table at the snapshot of an exact boundary, and all
            messages since; whoever goes on at a position reads these again and tells none of them. The base moves with
-           the reader, so that what is remembered are the keys since the last border.
+           the reader, so that what is remembered are the keys since the last boundary.
 INVARIANT  a gap is an error: messages that are gone (TS1358), a log that began anew (TS1357), a base that has expired
            and is needed (TS1337).
 """
@@ -24,15 +24,15 @@ import pyarrow as pa
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import NO_SNAPSHOT, FollowedLog, LogBorder, Messages, Place
+from tablestore_engine.log.followed_log import NO_SNAPSHOT, FollowedLog, LogBoundary, Messages, Place
 from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result_schema, told_rows
 from tablestore_engine.stream.key_state import KeyState
-from tablestore_engine.stream.log_borders import BorderList, farthest, is_at_or_behind
-from tablestore_engine.stream.message_schemas import decode_by_borders
+from tablestore_engine.stream.log_boundaries import BoundaryList, farthest, is_at_or_behind
+from tablestore_engine.stream.message_schemas import decode_by_boundaries
 from tablestore_engine.stream.normalize import Decode, NormalizedChanges, Normalizer
 from tablestore_engine.stream.position import LogPlace, Part, Position, Seen
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
@@ -45,7 +45,7 @@ class _Standing:
     """What the reader knows: everything up to `place`, over the table at `base`."""
 
     place: Place
-    base: LogBorder
+    base: LogBoundary
     normalizer: Normalizer
     schema_id: int
 
@@ -69,49 +69,49 @@ class LogChanges:
         self._normalizes = normalizes and log.is_upsert
         self._state, self._portion_rows = KeyState(folder), portion_rows or PORTION_ROWS
         self._standing: _Standing | None = None
-        self._borders: tuple[tuple[int, Sequence[LogBorder]], BorderList] | None = None
+        self._boundaries: tuple[tuple[int, Sequence[LogBoundary]], BoundaryList] | None = None
 
     # where it may begin -------------------------------------------------------------------------------------
 
     def begin_behind(self, snapshot_id: int) -> Position:
         """Of a reader that has the table at this snapshot. Raises NotFound TS1356, TS1358."""
-        borders = self._all_borders()
-        start = borders.find_start(
+        boundaries = self._all_boundaries()
+        start = boundaries.find_start(
             snapshot_id, is_ordered=not self._log.is_eventual, changes_between=self._changed_between
         )
         if start is None:
-            raise _no_border(self._parts.guard.location, snapshot_id, borders)
+            raise _no_boundary(self._parts.guard.location, snapshot_id, boundaries)
         self._log.check_there(start.place)
-        # behind a border of an eventual log any message counts, whatever snapshot it names: a row of an attempt that
+        # behind a boundary of an eventual log any message counts, whatever snapshot it names: a row of an attempt that
         # failed or that was sent again, and what set it right, are one without the other a wrong table
         after = 0 if self._log.is_eventual and self._normalizes else start.after
-        place = LogPlace(self._log.log_id, borders.beginning, start.place, after)
-        return self._position(place, start.border)
+        place = LogPlace(self._log.log_id, boundaries.beginning, start.place, after)
+        return self._position(place, start.boundary)
 
     def begin_at_end(self) -> Position:
         """Only what comes from now on. Raises NotFound TS1356."""
-        borders = self._all_borders()
-        if not borders.exact:
-            raise _no_border(self._parts.guard.location, borders.last_snapshot, borders)
-        newest = borders.exact[-1]
+        boundaries = self._all_boundaries()
+        if not boundaries.exact:
+            raise _no_boundary(self._parts.guard.location, boundaries.last_snapshot, boundaries)
+        newest = boundaries.exact[-1]
         place = farthest(newest.place, self._log.ends()) if self._log.is_eventual else newest.place
-        return self._position(LogPlace(self._log.log_id, borders.beginning, place), newest)
+        return self._position(LogPlace(self._log.log_id, boundaries.beginning, place), newest)
 
     def find_full_start(self, *, is_newest: bool) -> int | None:
         """The newest, or the oldest, snapshot whose rows a reader may begin with; 0: the log has everything.
 
         None: there is none. Raises what the log raises.
         """
-        exact = self._all_borders().exact
+        exact = self._all_boundaries().exact
         beginnings = self._log.beginnings()
-        for border in reversed(exact) if is_newest else exact:
-            if self._is_there(border.snapshot_id) and is_at_or_behind(border.place, beginnings):
-                return border.snapshot_id
+        for boundary in reversed(exact) if is_newest else exact:
+            if self._is_there(boundary.snapshot_id) and is_at_or_behind(boundary.place, beginnings):
+                return boundary.snapshot_id
         return None
 
     def newest_snapshot(self) -> int:
         """Up to which snapshot the log has everything."""
-        exact = self._all_borders().exact
+        exact = self._all_boundaries().exact
         return exact[-1].snapshot_id if exact else 0
 
     # as ChangeSource ----------------------------------------------------------------------------------------
@@ -122,14 +122,14 @@ class LogChanges:
             self._files.check(position)
             return
         self._enumerator.check_base(position)
-        place = self._place(position, self._all_borders())
+        place = self._place(position, self._all_boundaries())
         self._log.check_there(place.following)
 
     def is_over(self, position: Position, until: int | None) -> bool:
         """As ChangeSource."""
         if until is None or position.log is None:
             return until is not None and position.snapshot > until
-        stop = self._all_borders().find_stop(until, changes_between=self._changed_between)
+        stop = self._all_boundaries().find_stop(until, changes_between=self._changed_between)
         return stop is not None and is_at_or_behind(position.log.following, stop.place)
 
     def close(self) -> None:
@@ -146,12 +146,12 @@ class LogChanges:
         if position.part is Part.CHANGES:
             return iter([self._empty(self.begin_behind(position.snapshot - 1))])
         self._enumerator.check_table(position)
-        borders = self._all_borders()
-        place = self._place(position, borders)
-        target = self._find_target(place.following, borders, until)
+        boundaries = self._all_boundaries()
+        place = self._place(position, boundaries)
+        target = self._find_target(place.following, boundaries, until)
         if target is None:
             return None
-        return self._told(position, place, target, borders)
+        return self._told(position, place, target, boundaries)
 
     def _entered(self, position: Position, chunk: Chunk) -> Chunk:
         """Behind the last row of the snapshot comes the log."""
@@ -163,37 +163,37 @@ class LogChanges:
 
     # the log ------------------------------------------------------------------------------------------------
 
-    def _all_borders(self) -> BorderList:
-        known = self._log.borders()
-        if self._borders is None or self._borders[0] != (len(known), known[-1:]):
-            self._borders = (len(known), known[-1:]), BorderList(known)
-        return self._borders[1]
+    def _all_boundaries(self) -> BoundaryList:
+        known = self._log.boundaries()
+        if self._boundaries is None or self._boundaries[0] != (len(known), known[-1:]):
+            self._boundaries = (len(known), known[-1:]), BoundaryList(known)
+        return self._boundaries[1]
 
-    def _place(self, position: Position, borders: BorderList) -> LogPlace:
+    def _place(self, position: Position, boundaries: BoundaryList) -> LogPlace:
         """Raises FixRequest TS1357."""
         place = position.log
         assert place is not None
-        if place.log_id != self._log.log_id or place.beginning != borders.beginning:
+        if place.log_id != self._log.log_id or place.beginning != boundaries.beginning:
             raise FixRequest(
                 "TS1357",
                 f"the log of {self._parts.guard.location} was reset after its reader started",
                 why="another log has its name now"
                 if place.log_id != self._log.log_id
-                else f"it was restarted after snapshot {borders.first_snapshot}: the changes between were not sent, or "
-                "are sent again",
+                else f"it was restarted after snapshot {boundaries.first_snapshot}: the changes between were not sent, "
+                "or are sent again",
                 fix="start again with latest-full: all rows first, then what the log has from there on",
             )
         return place
 
-    def _find_target(self, place: Place, borders: BorderList, until: int | None) -> Place | None:
+    def _find_target(self, place: Place, boundaries: BoundaryList, until: int | None) -> Place | None:
         stop = None
         if until is not None:
-            stop = borders.find_stop(until, changes_between=self._changed_between)
-        newest = borders.exact[-1].place if borders.exact else place
+            stop = boundaries.find_stop(until, changes_between=self._changed_between)
+        newest = boundaries.exact[-1].place if boundaries.exact else place
         ends = self._log.ends() if self._log.is_eventual else newest
         if stop is not None:
             ends = {one: min(end, stop.place.get(one, 0)) for one, end in ends.items()}
-        return borders.find_step(place, ends, self._portion_rows)
+        return boundaries.find_step(place, ends, self._portion_rows)
 
     def _changed_between(self, after: int, until: int) -> bool:
         """What cannot be looked at may have."""
@@ -206,7 +206,7 @@ class LogChanges:
     def _is_there(self, snapshot_id: int) -> bool:
         return snapshot_id == 0 or self._parts.snapshots.find(snapshot_id) is not None
 
-    def _position(self, place: LogPlace, base: LogBorder, rows: int = 0) -> Position:
+    def _position(self, place: LogPlace, base: LogBoundary, rows: int = 0) -> Position:
         found = self._parts.snapshots.find(base.snapshot_id)
         return Position(
             table=self._parts.guard.identity or "",
@@ -220,13 +220,13 @@ class LogChanges:
     # a portion ----------------------------------------------------------------------------------------------
 
     def _told(
-        self, position: Position, place: LogPlace, target: Place, borders: BorderList
+        self, position: Position, place: LogPlace, target: Place, boundaries: BoundaryList
     ) -> Iterator[Chunk]:
         try:
-            standing = self._stand(place.following, borders) if self._normalizes else None
-            messages = self._read(place.following, target, borders)
+            standing = self._stand(place.following, boundaries) if self._normalizes else None
+            messages = self._read(place.following, target, boundaries)
             schemas = self._schemas()
-            decode = partial(decode_by_borders, self._log, schemas, borders)
+            decode = partial(decode_by_boundaries, self._log, schemas, boundaries)
             changes = (
                 _as_they_are(messages, decode)
                 if standing is None
@@ -234,21 +234,23 @@ class LogChanges:
             )
         except NotFound as error:
             raise self._enumerator.explain_base(position, error) from error
-        base = self._moved(messages, borders, position)
+        base = self._moved(messages, boundaries, position)
         cutter = _Cutter(position, place, messages)
         keep = cutter.picks(changes.messages)
         rows = self._finished(changes, messages, keep, schemas[0])
         behind = replace(place, following=farthest(place.following, messages.reached), within=None)
         yield Chunk(rows, self._position(behind, base), partial(cutter.cut, changes.messages[keep]))
 
-    def _read(self, place: Place, target: Place, borders: BorderList, *, is_told: bool = True) -> Messages:
-        """A portion, border after border: a key that moved to another partition has its older messages first. Headers
-        only where they say what nothing else does.
+    def _read(
+        self, place: Place, target: Place, boundaries: BoundaryList, *, is_told: bool = True
+    ) -> Messages:
+        """A portion, boundary after boundary: a key that moved to another partition has its older messages first.
+        Headers only where they say what nothing else does.
         """
         is_ordered = not self._log.is_eventual
         with_headers = is_told and not (is_ordered and self._normalizes)
         messages = self._log.read(place, target, self._portion_rows, with_headers=with_headers)
-        order = borders.snapshots_of(messages.partitions, messages.offsets)
+        order = boundaries.snapshots_of(messages.partitions, messages.offsets)
         if is_ordered and with_headers:
             order = messages.snapshots
         elif is_ordered:
@@ -274,7 +276,7 @@ class LogChanges:
         older = (store.get(number) for number in reversed(store.list_ids()) if number < newest.id)
         return (newest, *older)
 
-    def _stand(self, place: Place, borders: BorderList) -> _Standing:
+    def _stand(self, place: Place, boundaries: BoundaryList) -> _Standing:
         """Know everything up to the place. Raises NotFound TS1337, TS1358."""
         known, schemas = self._standing, self._schemas()
         is_here = (
@@ -284,20 +286,20 @@ class LogChanges:
             if known.schema_id != schemas[0].id:
                 known = self._standing = self._at(place, known.base, schemas)
             return known
-        base = borders.find_base(place, self._is_there)
+        base = boundaries.find_base(place, self._is_there)
         if base is None:
-            raise self._enumerator.expired_base(borders.first_snapshot or 0)
+            raise self._enumerator.expired_base(boundaries.first_snapshot or 0)
         self._state.clear()
         known = self._at(place, base, schemas)
         at = dict(base.place)
-        while (step := borders.find_step(at, place, self._portion_rows)) is not None:
-            messages = self._read(at, step, borders, is_told=False)
+        while (step := boundaries.find_step(at, place, self._portion_rows)) is not None:
+            messages = self._read(at, step, boundaries, is_told=False)
             known.normalizer.learn(messages)
             at.update(messages.reached)
         self._standing = known
         return known
 
-    def _at(self, place: Place, base: LogBorder, schemas: Sequence[TableSchema]) -> _Standing:
+    def _at(self, place: Place, base: LogBoundary, schemas: Sequence[TableSchema]) -> _Standing:
         newest = schemas[0]
         if base.snapshot_id == 0:
             empty = newest.arrow_schema().empty_table()
@@ -312,12 +314,12 @@ class LogChanges:
 
         return _Standing(place, base, Normalizer(newest, self._state, find), newest.id)
 
-    def _moved(self, messages: Messages, borders: BorderList, position: Position) -> LogBorder:
+    def _moved(self, messages: Messages, boundaries: BoundaryList, position: Position) -> LogBoundary:
         """The newest base; what lies before it need not be remembered."""
         reached, known = messages.reached, self._standing
-        base = borders.find_base(reached, self._is_there)
+        base = boundaries.find_base(reached, self._is_there)
         if known is None:
-            return base or LogBorder(position.snapshot, {})
+            return base or LogBoundary(position.snapshot, {})
         if base is None or base == known.base:
             known.normalizer.learn(messages)
             self._standing = replace(known, place=reached)
@@ -384,13 +386,13 @@ class _Cutter:
         return replace(self.position, rows=given, log=place)
 
 
-def _no_border(table: str, snapshot_id: int, borders: BorderList) -> NotFound:
-    known = ", ".join(str(one.snapshot_id) for one in borders.exact[-5:])
+def _no_boundary(table: str, snapshot_id: int, boundaries: BoundaryList) -> NotFound:
+    known = ", ".join(str(one.snapshot_id) for one in boundaries.exact[-5:])
     return NotFound(
         "TS1356",
         f"a reader of {table} cannot go from snapshot {snapshot_id} into its log",
         why=f"the log has no place where this very state is complete; it has one of snapshots {known or 'none'}"
-        + (f" (it has everything up to {borders.last_snapshot})" if borders.since else ""),
+        + (f" (it has everything up to {boundaries.last_snapshot})" if boundaries.since else ""),
         fix="begin with latest-full, with one of these, or follow the table's files (read mode file); what is pending "
         "is sent by `tablestore publish`",
     )

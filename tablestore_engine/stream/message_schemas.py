@@ -1,7 +1,8 @@
 """Messages of a log, decoded by the schema that they were written with, as rows of the current schema.
 
-Why        a message names its columns and not their types: FLOAT 0.1 is another DOUBLE than the text "0.1". The border
-           behind a message says which schema was the newest when it was sent; what lies behind all borders is of today.
+Why        a message names its columns and not their types: FLOAT 0.1 is another DOUBLE than the text "0.1". The
+           boundary behind a message says which schema was the newest when it was sent; what lies behind all boundaries
+           is of today.
 """
 
 from __future__ import annotations
@@ -15,20 +16,20 @@ from tablestore_engine.format.evolution import evolve
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import FollowedLog, Messages
-from tablestore_engine.stream.log_borders import BorderList
+from tablestore_engine.stream.log_boundaries import BoundaryList
 
 
-def decode_by_borders(
+def decode_by_boundaries(
     log: FollowedLog,
     schemas: Sequence[TableSchema],
-    borders: BorderList,
+    boundaries: BoundaryList,
     messages: Messages,
 ) -> pa.Table:
     """As FollowedLog.decode. Raises FixData TS1718."""
     newest = schemas[0]
     if len(schemas) == 1 or not len(messages):
         return log.decode(messages, schemas)
-    known = borders.schemas_of(messages.partitions, messages.offsets, newest.id)
+    known = boundaries.schemas_of(messages.partitions, messages.offsets, newest.id)
     if bool((known >= newest.id).all()):
         return log.decode(messages, schemas)
     parts, order = [], []

@@ -5,7 +5,7 @@ Steps      of each message: what was known of its key? 1 an earlier message of t
            it, since the base (stream/key_state.py) 3 the row of the base table
            then: nothing, row → +I · row, another row → -U +U · row, the same row → nothing · row, tombstone → -D with
            the row that was · nothing, tombstone → nothing
-INVARIANT  what is given, folded by key over the base table, is the log folded by key over it: at each exact border of
+INVARIANT  what is given, folded by key over the base table, is the log folded by key over it: at each exact boundary of
            the log (log/followed_log.py) that is the table. A row of an attempt that failed is told and taken back.
 INVARIANT  the same message at the same place of the log gives the same rows, whoever reads, wherever he began: what is
            known of a key depends on the log before it alone.

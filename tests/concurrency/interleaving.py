@@ -40,7 +40,7 @@ from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
 from tests.doubles.faults import SimulatedCrash, seeded_runtime, tree_files

@@ -209,7 +209,10 @@ def test_stale_references_are_found() -> None:
         "log/kafka/shards.py", "marker.py", "tablestore_engine.log.kafka.marker",
     ]  # fmt: skip
     assert (
-        stale_modules(name, "log/kafka/publisher.py, reader.py and tablestore_engine.log.kafka.reader") == []
+        stale_modules(
+            name, "log/kafka/publisher.py, bounded_reader.py and tablestore_engine.log.kafka.bounded_reader"
+        )
+        == []
     )
     assert stale_names(name, "tests/unit/log/test_sizes.py::test_gone") == [
         "tests/unit/log/test_sizes.py::test_gone"

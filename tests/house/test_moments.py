@@ -66,7 +66,7 @@ RULES = {
     "tablestore_engine/spark/plan_conditions.py": "none: a DATE",
     "tablestore_engine/store/rows/row_filter.py": "UTC; a column without a zone is read in that of the interval, UTC",
     "tablestore_engine/fileio/object_listing.py": "none: answers of a store have an offset",
-    "tablestore_engine/log/kafka/reader.py": "none: milliseconds of a message",
+    "tablestore_engine/log/kafka/bounded_reader.py": "none: milliseconds of a message",
     "dbt/adapters/tablestore/relation.py": "UTC",
     "dbt/adapters/tablestore/gate/microbatches.py": "UTC",
     "dbt/adapters/tablestore/write/seeds.py": "the session's, as a value in SQL",

@@ -72,8 +72,10 @@ def known_values_of(type_: DataType) -> st.SearchStrategy[object]:
         return st.integers(-half, half - 1) | st.sampled_from([-half, -1, 0, 1, half - 1])
     if root == "DECIMAL":
         top, scale = 10 ** (type_.precision or 0) - 1, type_.scale or 0
-        borders = [s * 2 ** (8 * k - 1) + d for k in range(1, 17) for s in (1, -1) for d in (-1, 0, 1)]
-        near = st.sampled_from([b for b in borders if abs(b) <= top] or [0])  # where the byte length changes
+        boundaries = [s * 2 ** (8 * k - 1) + d for k in range(1, 17) for s in (1, -1) for d in (-1, 0, 1)]
+        near = st.sampled_from(
+            [b for b in boundaries if abs(b) <= top] or [0]
+        )  # where the byte length changes
         return (st.integers(-top, top) | near).map(lambda n: _scaled(n, scale))
     if root in ("FLOAT", "DOUBLE"):
         return st.floats(width=32 if root == "FLOAT" else 64, allow_nan=False)

@@ -69,7 +69,7 @@ def whole(bits: int) -> Kind:
 def counts(
     name: str, wire: str, per_second: int, means: Callable[[int], Any], column: str | None = None
 ) -> Kind:
-    """A number of units, near the borders of days, of years and of its bits too."""
+    """A number of units, near the boundaries of days, of years and of its bits too."""
     day = 86_400 * per_second
 
     def make(rng: Rng) -> int:
@@ -262,12 +262,12 @@ DEBEZIUM = {
 
 
 def texts(*samples: str) -> Callable[[Rng], str]:
-    """One of these, or a number near the borders of MySQL's types."""
-    borders = [
+    """One of these, or a number near the boundaries of MySQL's types."""
+    boundaries = [
         str((1 << bits) + step) for bits in (7, 8, 15, 16, 23, 24, 31, 32, 63, 64) for step in (-1, 0, 1)
     ]
     return lambda rng: rng.choice(
-        (*samples, *borders, f"-{rng.choice(borders)}", str(rng.randint(-300, 300)))
+        (*samples, *boundaries, f"-{rng.choice(boundaries)}", str(rng.randint(-300, 300)))
     )
 
 

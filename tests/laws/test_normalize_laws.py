@@ -1,4 +1,4 @@
-"""Readers of a log as a law: whatever lies in it, cut anywhere and gone on with, folds to the table at each border."""
+"""Readers of a log: whatever lies in it, cut anywhere and gone on with, folds to the table at each boundary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
-from tablestore_engine.log.followed_log import LogBorder
+from tablestore_engine.log.followed_log import LogBoundary
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.table_store import TableStore
@@ -82,8 +82,8 @@ class History:
         self.store.compact(full=True)
 
     def publish(self) -> None:
-        """What is pending, then the true values of the keys of unconfirmed records. Only the last border of an eventual
-        log is exact: rows of later snapshots may lie before the others.
+        """What is pending, then the true values of the keys of unconfirmed records. Only the last boundary of an
+        eventual log is exact: rows of later snapshots may lie before the others.
         """
         before = len(self.log.known)
         self.log.publish(is_exact=not self.log.is_eventual)
@@ -91,7 +91,7 @@ class History:
             for bucket, numbers in self.unconfirmed.items():
                 self.log.repair(keys_of(sorted(numbers)), bucket)
             self.unconfirmed.clear()
-            self.log.known.append(LogBorder(self.log.known.pop().snapshot_id, self.log.ends()))
+            self.log.known.append(LogBoundary(self.log.known.pop().snapshot_id, self.log.ends()))
 
 
 def _read(history: History, rng: random.Random, begin: dict[str, object]) -> tuple[list[Row], str]:
@@ -114,7 +114,7 @@ def _read(history: History, rng: random.Random, begin: dict[str, object]) -> tup
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(8, 160), deadline=None)
 def test_every_reader_folds_to_the_table(seed: int, is_eventual: bool) -> None:
-    """From each border to each later one, over repeated messages, unconfirmed records and folds, in small portions."""
+    """From each boundary to each later one, over repeated messages, unconfirmed records and folds, in portions."""
     rng = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(log_changes, "PORTION_ROWS", rng.choice([1, 3, 1000]))

@@ -13,7 +13,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.options import DEFAULT_FORMAT, parse_time_format
 from tablestore_engine.store.expiry.partition_time import is_expired, partition_time, pick_expired_partitions
-from tablestore_engine.store.retention_options import PartitionRule
+from tablestore_engine.store.retention import PartitionRule
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _PYTHON = {"yyyy": "%Y", "uuuu": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "%S"}

@@ -214,7 +214,7 @@ def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:
     atomic_types(max_precision=6).map(lambda type_: type_ if is_comparable(type_) else DataType("BIGINT")),
     st.sampled_from(["full", "truncate(1)"]),
 )
-def test_values_at_the_borders_are_found(data: st.DataObject, type_: DataType, text: str) -> None:
+def test_values_at_the_boundaries_are_found(data: st.DataObject, type_: DataType, text: str) -> None:
     """Every operator with every value of the file, its smallest and largest ones too, alone and with its bucket."""
     schema = TableSchema(0, (DataField(0, "c", type_),), 1, options={"bucket": "7", "bucket-key": "c"})
     rows = data.draw(st.lists(st.tuples(known_values_of(type_)), min_size=1, max_size=4))

@@ -17,7 +17,7 @@ from tablestore_engine.log.kafka.commit_marker import (
     plan_progress,
 )
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.kafka.shard_borders import merge_shards
+from tablestore_engine.log.kafka.shard_boundaries import merge_shards
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.sink import LogPosition, SentChanges, merge_sent
 
@@ -71,18 +71,18 @@ class Topics:
         self.markers.append(decode_marker(encode_marker(marker)[1]))
 
 
-def check_borders(topics: Topics, shards: int, position: int) -> None:
-    """At a border each row up to its snapshot lies before, each later one behind; they go up, to the position."""
+def check_boundaries(topics: Topics, shards: int, position: int) -> None:
+    """At a boundary each row up to its snapshot lies before, each later one behind; they go up, to the position."""
     by_shard = [[one for one in topics.markers if one.shard == number] for number in range(shards)]
-    borders = merge_shards(by_shard, "id")
-    assert [one.snapshot_id for one in borders] == sorted({one.snapshot_id for one in borders})
-    assert [one.begins for one in borders] == [True, *[False] * (len(borders) - 1)]
-    assert borders[-1].snapshot_id == position
-    for border in borders:
+    boundaries = merge_shards(by_shard, "id")
+    assert [one.snapshot_id for one in boundaries] == sorted({one.snapshot_id for one in boundaries})
+    assert [one.begins for one in boundaries] == [True, *[False] * (len(boundaries) - 1)]
+    assert boundaries[-1].snapshot_id == position
+    for boundary in boundaries:
         for partition, rows in topics.rows.items():
-            end = border.place.get(partition, 0)
-            assert all(number <= border.snapshot_id for number in rows[:end])
-            assert all(number > border.snapshot_id for number in rows[end:])
+            end = boundary.place.get(partition, 0)
+            assert all(number <= boundary.snapshot_id for number in rows[:end])
+            assert all(number > boundary.snapshot_id for number in rows[end:])
 
 
 @given(st.integers(1, 40), st.integers(0, 20), st.data())
@@ -131,7 +131,7 @@ def test_the_position_of_a_log(
             assert {p: rows.count(number) for p, rows in topics.rows.items() if number in rows} == changed
         if position < len(history):
             assert any(one.published == position for one in parts)
-        check_borders(topics, shards, position)
+        check_boundaries(topics, shards, position)
     while any(topics.progress(one.shard).published < len(history) for one in settings):
         for one in settings:
             topics.send(one, history, 2)
@@ -142,8 +142,8 @@ def test_the_position_of_a_log(
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.data())
 def test_a_new_beginning_in_part(bases: list[int], data: st.DataObject) -> None:
-    """A reset that died between shards: nothing before the latest beginning is a border, and none that a shard has not
-    reached; once all have begun, that is where readers begin.
+    """A reset that died between shards: nothing before the latest beginning is a boundary, and none that a shard has
+    not reached; once all have begun, that is where readers begin.
     """
     of = len(bases)
     shards = []
@@ -156,10 +156,10 @@ def test_a_new_beginning_in_part(bases: list[int], data: st.DataObject) -> None:
             for n in range(1, since + 1)
         ]
         shards.append([*old, new, *later])
-    borders = merge_shards(shards, "id")
+    boundaries = merge_shards(shards, "id")
     reached = min(markers[-1].snapshot_id for markers in shards)
-    assert all(max(bases) <= one.snapshot_id <= reached for one in borders)
-    assert bool(borders) == (max(bases) <= reached)
-    if borders:
-        assert borders[0].begins
-        assert {part for one in borders for part in one.place} == set(range(of))
+    assert all(max(bases) <= one.snapshot_id <= reached for one in boundaries)
+    assert bool(boundaries) == (max(bases) <= reached)
+    if boundaries:
+        assert boundaries[0].begins
+        assert {part for one in boundaries for part in one.place} == set(range(of))

@@ -41,7 +41,7 @@ from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
-from dbt.adapters.tablestore.unit_test_results import UnitTestResults
+from dbt.adapters.tablestore.unit_test_adapter import UnitTestResults
 from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
 from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
 from dbt.adapters.tablestore.write.model_job import PlannedModel

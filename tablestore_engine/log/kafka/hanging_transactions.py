@@ -26,12 +26,12 @@ from dataclasses import replace
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.bounded_reader import to_message
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, encode_marker
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.partition_ends import Place
-from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.kafka.settings import LogSettings
 
 _PATIENCE_SECONDS = 1.0

@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import LogBorder, Messages, Place
+from tablestore_engine.log.followed_log import LogBoundary, Messages, Place
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker
 from tablestore_engine.log.kafka.kafka_client import code_of, make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
@@ -33,7 +33,7 @@ from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
-from tablestore_engine.log.kafka.shard_borders import merge_shards, to_borders
+from tablestore_engine.log.kafka.shard_boundaries import merge_shards, to_boundaries
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.message_rows import decode_messages
 
@@ -112,7 +112,7 @@ class KafkaFollower:
         self._marker_consumer: Consumer | None = None
         self._markers: tuple[list[CommitMarker], ...] = tuple([] for _ in range(settings.shards))
         self._markers_end = [0] * settings.shards
-        self._borders: tuple[LogBorder, ...] = ()
+        self._boundaries: tuple[LogBoundary, ...] = ()
         self._registry: SchemaRegistry | None = None
 
     @property
@@ -132,7 +132,7 @@ class KafkaFollower:
             self._log.settings.mode is ChangelogMode.UPSERT and not self._log.settings.formats.ignore_delete
         )
 
-    def borders(self) -> Sequence[LogBorder]:
+    def boundaries(self) -> Sequence[LogBoundary]:
         """As FollowedLog. Raises FixRequest TS1706 when the topic was made anew."""
         with _told(self._log.settings, "reading the markers"):
             found = [self._read_markers(shard) for shard in range(self._log.settings.shards)]
@@ -141,10 +141,10 @@ class KafkaFollower:
                 check_topic_id(self._log.settings, self._data, markers[-1].topic_id)
         if any(found):
             is_one, log_id = len(self._markers) == 1, self._data.topic_id
-            self._borders = (
-                to_borders(self._markers[0], log_id) if is_one else merge_shards(self._markers, log_id)
+            self._boundaries = (
+                to_boundaries(self._markers[0], log_id) if is_one else merge_shards(self._markers, log_id)
             )
-        return self._borders
+        return self._boundaries
 
     def _read_markers(self, shard: int) -> bool:
         """Whether there are new ones."""

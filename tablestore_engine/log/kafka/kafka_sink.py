@@ -19,6 +19,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_schema import avro_schemas
 from tablestore_engine.log.changes import ReadChanges, ReadState
 from tablestore_engine.log.decode import LogMessage, decode_rows
+from tablestore_engine.log.kafka.bounded_reader import read_messages
 from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
 from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
 from tablestore_engine.log.kafka.former_topics import delete_remains, find_remains
@@ -30,7 +31,6 @@ from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limi
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
 from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.reader import read_messages
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import resolve_log
 from tablestore_engine.log.sink import (

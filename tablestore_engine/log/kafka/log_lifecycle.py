@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException
 
 from tablestore_engine.errors import Fenced, FixRequest, KafkaRequestFailed, TablestoreError
+from tablestore_engine.log.kafka.bounded_reader import find_tails
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress, plan_progress
 from tablestore_engine.log.kafka.hanging_transactions import (
     await_decided,
@@ -51,7 +52,6 @@ from tablestore_engine.log.kafka.kafka_topic import (
 )
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
 from tablestore_engine.log.kafka.log_errors import translate
-from tablestore_engine.log.kafka.reader import find_tails
 from tablestore_engine.log.kafka.settings import LogSettings
 
 _CLAIMS = 6

@@ -19,11 +19,11 @@ from typing import Protocol
 
 from confluent_kafka import TopicPartition
 
+from tablestore_engine.log.kafka.bounded_reader import to_message
 from tablestore_engine.log.kafka.commit_marker import Progress
 from tablestore_engine.log.kafka.kafka_client import make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.prepublish_producer import PrepublishedSpan
-from tablestore_engine.log.kafka.reader import to_message
 from tablestore_engine.log.sink import PrepublishedCommit
 
 Span = tuple[int, int]

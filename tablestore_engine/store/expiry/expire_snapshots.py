@@ -45,7 +45,7 @@ from tablestore_engine.store.expiry.referenced_files import (
     dropped_data,
     metadata_files,
 )
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 

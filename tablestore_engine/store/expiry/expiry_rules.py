@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 
 
 @dataclass(frozen=True)

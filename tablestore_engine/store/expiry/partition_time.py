@@ -20,7 +20,7 @@ from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.value_text import cast_text, legacy_text
-from tablestore_engine.store.retention_options import PartitionRule
+from tablestore_engine.store.retention import PartitionRule
 
 _MS = 1_000_000  # nanoseconds
 _COLUMN = re.compile(r"\$(\w+)")

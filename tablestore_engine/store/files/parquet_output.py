@@ -1,7 +1,7 @@
 """Writing one Parquet file with checksums over everything in it.
 
 Steps      row groups go to the sink as they come, each write adds to the running sum → the footer is held back →
-           running sums at the borders of column chunks → into the footer → the footer's own sum → sink
+           running sums at the boundaries of column chunks → into the footer → the footer's own sum → sink
 INVARIANT  no byte of a file is without a checksum: pages have Parquet's own (any reader can check them), page headers
            and pages our running sums, the footer its checksum.
 INVARIANT  FLOAT and DOUBLE have no bounds in a file. Parquet's bounds leave NaN out, but Spark has NaN above every
@@ -131,7 +131,7 @@ def chunk_offsets(metadata: pq.FileMetaData) -> list[int]:
 
 
 def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkChecksums:
-    """Running sums at the borders of the chunks. Raises EngineBug TS1361 when pyarrow writes in another way."""
+    """Running sums at the boundaries of the chunks. Raises EngineBug TS1361 when pyarrow writes in another way."""
     offsets = [*chunk_offsets(metadata), max(tap.sums)]
     unknown = [offset for offset in offsets if offset not in tap.sums]
     if unknown or offsets != sorted(offsets):

@@ -20,7 +20,7 @@ from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expiry_rules import Hold, NextLook
 from tablestore_engine.store.metadata.seen_table import SeenTable
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.logs import Logs

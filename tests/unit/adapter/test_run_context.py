@@ -1,4 +1,4 @@
-"""The border to dbt's macros: values become typed contexts, or an error names the value that is wrong."""
+"""The boundary to dbt's macros: values become typed contexts, or an error names the value that is wrong."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_values_of_dbt_become_fields() -> None:
 
 
 def test_context_is_frozen() -> None:
-    """Nobody below the border changes it."""
+    """Nobody below the boundary changes it."""
     context = run_context.read_write(PASSED[1][1])
     with pytest.raises(FrozenInstanceError):
         context.invocation = "i2"  # type: ignore[misc]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.referenced_files import needed_names
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tests.doubles.faults import tree_files
 from tests.unit.store.table_world import Row, delete, make_table, put, row, rows_of

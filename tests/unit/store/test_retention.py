@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.store.expiry.expiry_rules import Choice, Hold, pick_expired
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 
 RULES = Retention(keep_min=1, keep_max=None, retained_ms=100, grace_ms=0, limit=None)
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBorder, Messages, Place
+from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, LogBoundary, Messages, Place
 from tablestore_engine.log.log_formats import LogFormats
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.message_rows import decode_messages
@@ -36,7 +36,7 @@ class MemoryLog:
     log_id: str = "log-1"
     parts: dict[int, list[Sent | None]] = field(default_factory=dict)
     lows: dict[int, int] = field(default_factory=dict)
-    known: list[LogBorder] = field(default_factory=list)
+    known: list[LogBoundary] = field(default_factory=list)
     reads: int = 0
     closed: int = 0
 
@@ -48,7 +48,7 @@ class MemoryLog:
 
     def begin(self, snapshot_id: int) -> None:
         """The log begins (anew) behind a snapshot."""
-        self.known.append(LogBorder(snapshot_id, self.ends(), begins=True))
+        self.known.append(LogBoundary(snapshot_id, self.ends(), begins=True))
 
     @property
     def reached(self) -> int:
@@ -67,7 +67,7 @@ class MemoryLog:
                 self.send(batch.rows, schema, batch.bucket, number)
             if has_rows:
                 self.control()
-            self.known.append(LogBorder(number, self.ends(), is_exact=is_exact, schema_id=schema.id))
+            self.known.append(LogBoundary(number, self.ends(), is_exact=is_exact, schema_id=schema.id))
 
     def send(self, rows: pa.Table, schema: TableSchema, bucket: int = 0, snapshot: int = 0) -> None:
         """Rows with `_ROW_KIND`."""
@@ -104,7 +104,7 @@ class MemoryLog:
         """As FollowedLog."""
         return self.mode is ChangelogMode.UPSERT
 
-    def borders(self) -> Sequence[LogBorder]:
+    def boundaries(self) -> Sequence[LogBoundary]:
         """As FollowedLog."""
         return tuple(self.known)
 

@@ -15,7 +15,7 @@ from tablestore_engine.stream.key_state import Entry, KeyState
 
 @pytest.mark.parametrize("seed", range(20))
 def test_like_a_dict(seed: int, tmp_path: Path) -> None:
-    """Puts, finds and borders at random; a few keys in memory, so that most lie on disk."""
+    """Puts, finds and boundaries at random; a few keys in memory, so that most lie on disk."""
     rng = random.Random(seed)
     state, model = KeyState(tmp_path, keys_max=rng.choice([1, 5, 1_000])), dict[bytes, Entry]()
     ends, gone = {0: 0, 1: 0}, {0: 0, 1: 0}

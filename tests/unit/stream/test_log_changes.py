@@ -88,7 +88,7 @@ def test_duplicates_and_phantoms(tmp_path: Path) -> None:
     assert told(log_reader(log, position=stream.position, until=None, wait=lambda _: True)) == [("-D", 7)]
 
 
-def test_a_reader_that_has_a_snapshot_is_told_what_comes_behind_its_border(tmp_path: Path) -> None:
+def test_a_reader_that_has_a_snapshot_is_told_what_comes_behind_its_boundary(tmp_path: Path) -> None:
     """Whatever snapshot a message names: rows of an attempt that failed, and what set them right, name one that the
     reader has already, and one without the other would be a wrong table.
     """
@@ -120,7 +120,7 @@ def test_what_is_pending_is_not_there_yet(tmp_path: Path) -> None:
     assert told(stream) == [("+I", 9)]
 
 
-def test_an_eventual_log_has_borders_only(tmp_path: Path) -> None:
+def test_an_eventual_log_has_boundaries_only(tmp_path: Path) -> None:
     """Between two of them nobody can begin: TS1356 says which there are."""
     log = MemoryLog(make_table(tmp_path), is_eventual=True)
     put(log.store, row(1))

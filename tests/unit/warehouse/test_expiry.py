@@ -15,7 +15,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.retention_options import Retention
+from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.expiry import Expiry, wanted_rules

@@ -12,7 +12,7 @@ from dbt_common.clients.agate_helper import table_from_data_flat
 from dbt.adapters.tablestore.connections import show_value
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.function_relations import FunctionRelations
-from dbt.adapters.tablestore.write.unit_results import (
+from dbt.adapters.tablestore.write.unit_test_run import (
     UnitRun,
     UnitTest,
     name_of_result,
