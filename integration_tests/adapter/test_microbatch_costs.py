@@ -12,6 +12,7 @@ import pytest
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.queryplan.empty_result import parse_bound
 from tablestore_engine.sql.interval_bounds import HIGH, LOW
+from tests.doses import examples
 
 FIRST = date(2026, 1, 1)
 NO_INPUT = "no input, by file statistics"
@@ -298,7 +299,7 @@ def test_random_batches_have_the_rows_of_plain_sql(shop: Shop, kind: str) -> Non
         text = filled(body, "{{ ref('feed') }}", "{{ ref('other') }}", start, kind)
         write_model(shop, text, f"m_{name}")
     names = [f"m_{name}" for name in bodies]
-    for _ in range(2):
+    for _ in range(examples(1, 2)):
         chosen = chance.sample(range(*span), 2)
         rows = [(n, FIRST + timedelta(days=chance.choice(chosen)), chance.choice("abc")) for n in range(1, 6)]
         write_feed(shop, rows, kind)

@@ -43,9 +43,14 @@ FILE_LANGUAGES = {"java"}
 
 
 @pytest.fixture(scope="session")
-def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Project:
-    """The pages' project with seven snapshots of demo.orders."""
-    return make_project(tmp_path_factory.mktemp("shop"), broker.url)
+def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+    """The pages' project with seven snapshots of demo.orders. Its commands share a Spark session; those of README have
+    none.
+    """
+    made = make_project(tmp_path_factory.mktemp("shop"), broker.url)
+    assert made.run(["tablestore", "session", "start"]).returncode == 0
+    yield made
+    made.run(["tablestore", "session", "stop"])
 
 
 @pytest.fixture
