@@ -105,8 +105,8 @@ class Project:
 
 
 def test_a_jvm_begins_as_the_last_one_was_started(tmp_path: Path, spark_home: Path) -> None:
-    """One start each. The second has no properties file, yet its session has the settings of the profile; another
-    memory ends what was begun; settings that are more than SQL begin nothing, and are not written down.
+    """One start each. The second has no properties file, yet its session has the settings of the profile; settings that
+    are more than SQL begin nothing, and are not written down.
     """
     project = Project(tmp_path, spark_home)
     [first] = project.build({"spark.sql.session.timeZone": "Asia/Tokyo"})
@@ -114,6 +114,16 @@ def test_a_jvm_begins_as_the_last_one_was_started(tmp_path: Path, spark_home: Pa
     [second] = project.build({"spark.sql.session.timeZone": "Europe/Berlin"})
     assert "--properties-file" not in second
     assert project.row() == ("Europe/Berlin", 1000, 999)
+    begun, own = project.build({"spark.hadoop.planted": "secret"})
+    assert ("--properties-file" in begun, "--properties-file" in own) == (False, True)
+    assert project.kept() == []
+
+
+@pytest.mark.nightly
+def test_another_memory_ends_the_jvm_that_was_begun(tmp_path: Path, spark_home: Path) -> None:
+    """The next JVM begins with it; a command that needs none starts none; after a secret setting none begins."""
+    project = Project(tmp_path, spark_home)
+    project.build({})
     begun, own = project.build({"spark.driver.memory": "1g"})
     assert ("--properties-file" in begun, "--properties-file" in own) == (False, True)
     assert project.row() == ("UTC", 1000, 999)
