@@ -83,6 +83,9 @@ unit: $(READY) ## Develop: unit, law and house tests that are not in tests/slow_
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run
 
+test-changed: $(READY) ## Test: what the changes since main concern, by imports and suites (BASE=… for another base)
+	@BASE=$(or $(BASE),main) $(BIN)/python -m tests.changed
+
 test-nightly: $(READY) ## Test: what make test leaves out: kills, other seeds each day, 3,000 random queries (hours)
 	@$(BIN)/python -m integration_tests.run --nightly
 	@$(MAKE) --no-print-directory test-conformance test-pyspark
