@@ -16,6 +16,7 @@ from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.views import ViewDefinition
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
 
@@ -94,6 +95,11 @@ class EngineNames:
         identifier = self._identifier(name)
         store = self._warehouse.stores.find(identifier)
         return None if store is None else Table(self._warehouse, identifier, store)
+
+    def find_schema(self, name: str) -> TableSchema | None:
+        """The schema of a table, None when there is no such table: one look."""
+        seen = self._warehouse.stores.find_seen(self._identifier(name))
+        return None if seen is None else seen.latest_schema()
 
     def table(self, name: str) -> Table:
         """A handle of an existing table. Raises NotFound TS1414.

@@ -103,7 +103,7 @@ class FlatSwap:
 
     def is_cleared(self) -> bool:
         """Whether nothing is left of what was replaced."""
-        return not self.fileio.exists(f"{self.beside}/{REPLACED_FILE}")
+        return not self.fileio.exists_file(f"{self.beside}/{REPLACED_FILE}")
 
     def replaced_schema(self) -> TableSchema | None:
         """Of the table that was replaced; None for a view, and when there is nothing."""

@@ -104,7 +104,7 @@ class NameLookup:
         if version is None or branch is None:
             return store
         for place in (identifier, identifier.replacement):
-            found = self._tables.find(place)
+            found = store if place == identifier else self._tables.find(place)
             if found is not None and found.staging.find(branch) is not None:
                 return found if version.branch is None else replace(found, branch=staged_branch(branch))
         return store

@@ -28,12 +28,11 @@ from functools import partial
 
 from tablestore_engine.errors import (
     FixData,
-    NotFound,
     RetryError,
     StagedSnapshotMissing,
     StagedVersionMissing,
 )
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
@@ -213,12 +212,10 @@ def list_stage_names(fileio: FileIO, layout: TableLayout) -> tuple[str, ...]:
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     """What lies in the branch, or None while it is not complete."""
     branch = context.on_branch(staged_branch(name))
-    ids = branch.snapshots.list_ids()
-    if not ids:
+    files = branch.snapshots.list_newest_first()[:2]
+    if not files:
         return None
-    looks = [
-        partial(branch.snapshots.find_file, number) for number in ids[:-3:-1]
-    ]  # counted when they were listed
+    looks = [partial(branch.snapshots.find_listed, file) for file in files]  # counted when they were listed
     newest, *bases = context.fileio.run_together(looks)
     base = bases[0] if bases else None
     if newest is None or (newest.id > 1) != (base is not None):
@@ -273,17 +270,18 @@ def audit_folder(layout: TableLayout, name: str) -> str:
 def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...]:
     """Without those of another table's stage of that name."""
     found, fileio = [], context.fileio
-    for file in fileio.list(audit_folder(context.layout, name)):
+    files = fileio.list(audit_folder(context.layout, name))
+    read = fileio.run_together([partial(find, fileio, file.path) for file in files])
+    for file, data in zip(files, read, strict=True):
+        if data is None:
+            continue
         try:
-            data = fileio.read(file.path)
             verify_checksum(data, "outcome file", file.path, again=_TEST_AGAIN)
             value = parse_object(data)
             if is_of_another(fileio, context.layout.location, value.get(TABLE_KEY), context.guard.identity):
                 continue
             test, status, details = (str(value[key]) for key in ("test", "status", "details"))
             outcome = StoredOutcome(test, status, details, int(value["timeMillis"]))
-        except NotFound:
-            continue
         except DAMAGE as wrong:
             raise FixData(
                 "TS1318",

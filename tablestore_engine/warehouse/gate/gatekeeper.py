@@ -109,9 +109,8 @@ class Gatekeeper:
         names = catalog.list_tables(database)
         layouts = [TableLayout(catalog.location(Identifier(database, name))) for name in names]
         looks = [partial(list_stage_names, catalog.fileio, layout) for layout in layouts]
-        stages = catalog.fileio.run_together(looks)
-        having = (name for name, staged in zip(names, stages, strict=True) if staged)
-        return sorted({*having, *catalog.list_replacements(database)})
+        waiting, *stages = catalog.fileio.run_together([partial(catalog.list_replacements, database), *looks])
+        return sorted({*waiting, *(name for name, staged in zip(names, stages, strict=True) if staged)})
 
     def _read_all(self, identifier: Identifier) -> list[Staged]:
         """In the table, and in the one that waits beside it."""
@@ -149,11 +148,8 @@ class Gatekeeper:
         return World(current, frozenset(past))
 
     def _newest(self, table: str) -> tuple[SnapshotStore, Snapshot | None] | None:
-        store = self._warehouse.stores.find(Identifier.parse(table))
-        if store is None:
-            return None
-        snapshots = store.snapshots
-        return snapshots, snapshots.find_latest()
+        seen = self._warehouse.stores.find_seen(Identifier.parse(table))
+        return None if seen is None else (seen.snapshots, seen.newest_snapshot())
 
     def is_current(self, item: Staged) -> bool:
         """Whether it is there, and readers see the rows that it was planned on."""

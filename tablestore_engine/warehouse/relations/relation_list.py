@@ -37,8 +37,9 @@ def list_relations(
     catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
 ) -> tuple[RelationInfo, ...]:
     """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
-    tables = (Identifier(database, name) for name in catalog.list_tables(database))
-    views = (Identifier(database, name) for name in catalog.views.list_names(database))
+    listings = (catalog.list_tables, catalog.views.list_names)
+    names = catalog.fileio.run_together([partial(listing, database) for listing in listings])
+    tables, views = ([Identifier(database, name) for name in each] for each in names)
     looks = [
         *(partial(find_table, catalog, stores, one, with_unpublished=with_unpublished) for one in tables),
         *(partial(find_view, catalog, one) for one in views),

@@ -43,9 +43,9 @@ def begun(ends: Mapping[str, str | None], *, replaces: bool) -> dict[str, Positi
     }
 
 
-def unread(own: Table | None, *, replaces: bool) -> dict[str, PositionStep]:
-    """Of all that the table knows, if its rows are replaced."""
-    if own is None or not replaces:
+def unread(own: Table | None) -> dict[str, PositionStep]:
+    """Of all that the table knows, whose rows are replaced."""
+    if own is None:
         return {}
     try:
         known = own.positions()

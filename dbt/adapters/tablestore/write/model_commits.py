@@ -92,7 +92,7 @@ class ModelCommits:
             properties[ROWS_BEFORE] = followed.rows_version
         name = job.relation.table_name
         taken, meant, moved = self._take(node, name, action, whole=whole)
-        steps = {**unread(self._engine().find_table(name), replaces=action.replaces), **moved}
+        steps = {**unread(self._engine().find_table(name) if action.replaces else None), **moved}
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,

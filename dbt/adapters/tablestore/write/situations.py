@@ -28,7 +28,7 @@ def read_situation(
     is_there = existing is not None and existing.is_table
     if existing is None and context.batch is not None:  # batches of a table that nobody has seen may wait
         is_there = not context.full_refresh
-    table = engine.find_table(relation.table_name) if is_there else None
+    known = engine.find_schema(relation.table_name) if is_there else None
     situation = Situation(
         relation.table_name,
         sql,
@@ -36,9 +36,8 @@ def read_situation(
         full_refresh=context.full_refresh,
         batch=read_batch(context.batch, context.event_time),
     )
-    if table is None:
+    if known is None:
         return situation
-    known = table.schema
     return replace(
         situation,
         table_exists=True,
