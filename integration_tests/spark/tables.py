@@ -60,6 +60,10 @@ class StubTables:
         """Set what a name means."""
         self.states.setdefault((database, name), {})[version] = (label, plan)
 
+    def list_databases(self) -> frozenset[str]:
+        """As NameLookup."""
+        return frozenset(database for database, _ in (*self.states, *self.views))
+
     def near_hint(self, database: str, name: str) -> str:
         """As NameLookup; no other name is near."""
         return ""

@@ -67,8 +67,10 @@ def test_one_look_up_per_statement_and_moves(resolver: Resolver, tables: StubTab
         "s1",
         scan(_SCHEMA, parquet_file(tmp_path, "m1.parquet", _ROWS.slice(0, 3), _SCHEMA)),
     )
-    twice = "select a.id from demo.moving a join demo.moving b using (id)"
+    twice = "select a.id from demo.moving a join demo.moving b on a.id = b.id"
     assert _ids(resolver, twice) == [0, 1, 2]
+    aliases = [entry for entry in tables.lookups if entry[0] in ("a", "b")]
+    assert len(aliases) <= 1, "behind the first name that is no relation, no alias is looked up"
     assert _ids(resolver, "select id from `demo`.moving -- demo.other") == [0, 1, 2]
     assert [entry[:2] for entry in tables.lookups].count(("demo", "moving")) == 2
     assert len(tables.loaded) == 1
