@@ -16,6 +16,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import ContextVar
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -50,6 +51,7 @@ T = TypeVar("T")
 _CLAIM_KEY = "claim"
 _DELETES = 1000
 _TOGETHER = 16  # requests of one caller at once: more make a store ask for pauses
+_allowed = ContextVar("requests of this thread and of those it starts", default=_TOGETHER)
 _COPY_MAX = 5 << 30  # bytes that one copy request takes
 
 
@@ -344,10 +346,12 @@ class ObjectFileIO:
             self.run_together([partial(self.delete, path) for path, _ in batch])
 
     def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
-        """At once, in threads: each call mostly waits for the store."""
-        if len(calls) < 2:
+        """At once, in threads: each call mostly waits for the store. Calls within calls share the threads left."""
+        allowed = _allowed.get()
+        threads = min(len(calls), allowed)
+        if threads < 2:
             return [call() for call in calls]
-        with ThreadPoolExecutor(min(len(calls), _TOGETHER)) as pool:
+        with ThreadPoolExecutor(threads, initializer=_allowed.set, initargs=(allowed // threads,)) as pool:
             running = [pool.submit(call) for call in calls]
             for one in wait(running, return_when=FIRST_EXCEPTION).not_done:
                 one.cancel()  # nothing begins after a failure

@@ -137,6 +137,14 @@ class PortPromises:
         assert found == [*(path.encode() for path in paths), None]
         assert fileio.run_together([]) == []
 
+    def test_groups_that_run_together_start_no_more_threads(self, fileio: FileIO, root: str) -> None:
+        """Promise 12: the bound is that of the caller: sixteen groups leave no thread for the calls of each."""
+
+        def threads_of_group() -> set[int]:
+            return {threading.get_ident(), *fileio.run_together([threading.get_ident] * 3)}
+
+        assert [len(one) for one in fileio.run_together([threads_of_group] * 16)] == [1] * 16
+
     def test_a_failure_of_calls_that_run_together_is_the_first_ones(self, fileio: FileIO, root: str) -> None:
         """Promise 12: the error of the first failing call comes out, when no call runs any more."""
         running: list[int] = []
