@@ -43,7 +43,7 @@ def changed_files(base: str) -> list[str]:
     """Paths that differ from where the branch left `base`, committed or not."""
 
     def git(*words: str) -> list[str]:
-        done = subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True)
+        done = subprocess.run(["git", *words], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
         return done.stdout.splitlines()
 
     [start] = git("merge-base", "HEAD", base)
@@ -106,7 +106,7 @@ def main() -> int:
     runs = [["tests/house", *own], *([suite] for suite in sorted(suites)), *([part] for part in parts)]
     print(f"{len(paths)} files changed: {' '.join(one for run in runs for one in run)}", flush=True)
     command = [sys.executable, "-m", "pytest", "-m", "not nightly"]
-    # a process each: a JVM belongs to one suite
+    # a process each: that of tests/ refuses a JVM (tests/conftest.py), and each suite has its own
     return max(subprocess.run([*command, *run], cwd=ROOT, check=False).returncode for run in runs)
 
 

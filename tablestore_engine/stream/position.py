@@ -9,7 +9,7 @@ or, in a log:
 
 CHANGE     the stored position of a stream
 Part       `full`: the rows of the snapshot, which a reader begins with; `changes`: what the snapshot changed; `log`:
-           messages of a log behind it: the snapshot is that of the boundary (log/followed_log.py) that it stands on
+           messages of a log: the snapshot is that of the last boundary before them (log/followed_log.py)
 Order      changes of N < rows of N < messages on N < changes of N + 1
 INVARIANT  it says which table (store.metadata.identity) and which snapshots it is of: on any other it is refused.
 """

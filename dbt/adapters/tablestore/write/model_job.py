@@ -30,8 +30,8 @@ class PlannedModel:
 
 @dataclass(frozen=True)
 class ModelJob:
-    """One write: `work` is what to write, `again` plans it anew after somebody else's commit. `batch`: its interval;
-    `reads`: of its query.
+    """One write: `work` is what to write, `again` plans it for the newest snapshot, after another writer's commit.
+    `batch`: its interval; `reads`: of its query.
     """
 
     relation: TablestoreRelation
