@@ -102,7 +102,7 @@ test-pyspark: test-pyspark-4.1 test-pyspark-4.2 ## Test: statements, plans and s
 
 test-pyspark-4.1: PYSPARK_TESTS += integration_tests/spark/pyspark_lowest.py
 test-pyspark-%: .venv-pyspark-%/.ready
-	@$(<D)/bin/python -m pytest $(PYSPARK_TESTS)
+	@TABLESTORE_NIGHTLY=1 $(<D)/bin/python -m pytest $(PYSPARK_TESTS)
 
 test-conformance: $(READY) $(READY_112) ## Test: all of dbt's conformance classes on dbt-core 1.11 and 1.12; writes docs/conformance.md
 	@$(BIN)/python -m integration_tests.conformance.run

@@ -7,24 +7,53 @@ WHY      every JVM of Spark that a test starts, in whatever process, compiles wi
          compilers take two fifths of a short run (decision 0026), and no test here has millions of rows.
          With one compiler Java's code cache is 48 MB, which generated code fills: then a third of the processor time
          goes into sweeping it. New objects get room from the start, so that they are collected less often.
+
+How Spark runs plans, by suite. "Interpreted": without generated code and adaptive execution (interpreted.py).
+
+suite                                       make test, pytest            make test-nightly
+adapter, spark, kafka, ingest, s3, ui       interpreted                  as users run
+conformance; soak's attack of queries       interpreted, by their own    interpreted, by their own
+                                            settings (many queries)      settings
+docs, demo, kills, interop, cluster,        as users run                 as users run
+packaging
+spark/test_product_settings                 both, and compares           both, and compares
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from integration_tests.apicurio import Registry
 from integration_tests.interop.environments import CannotMake
+from integration_tests.interpreted import JAVA_OPTIONS
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
+from tests.doses import is_nightly
 
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m"
-if _JAVA_OPTIONS not in os.environ.get("SPARK_SUBMIT_OPTS", ""):
-    os.environ["SPARK_SUBMIT_OPTS"] = f"{os.environ.get('SPARK_SUBMIT_OPTS', '')} {_JAVA_OPTIONS}".strip()
+HERE = Path(__file__).parent
+_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui"}
+_OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"  # every JVM of Spark reads it
+_FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m"
+
+
+def java_options(paths: Iterable[Path], *, nightly: bool) -> tuple[str, ...]:
+    """For a pytest process that was given these paths: interpreted plans where each is in a suite that has them."""
+    folders = {path.relative_to(HERE).parts[:1] for path in paths if path.is_relative_to(HERE)}
+    is_interpreted = bool(folders) and folders <= {(name,) for name in _INTERPRETED_SUITES}
+    return (_FEW_COMPILERS, JAVA_OPTIONS) if is_interpreted and not nightly else (_FEW_COMPILERS,)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Options for the JVMs of this process, and of those that it starts; after what the user has set."""
+    paths = [config.invocation_params.dir / one.split("::")[0] for one in config.args]
+    for options in java_options([path.resolve() for path in paths], nightly=is_nightly()):
+        before = os.environ.get(_OPTIONS_VARIABLE, "")
+        if options not in before:
+            os.environ[_OPTIONS_VARIABLE] = f"{before} {options}".strip()
 
 
 @pytest.fixture(scope="session")

@@ -74,11 +74,13 @@ NIGHTLY: dict[str, list[str]] = {
     "kills": ["integration_tests/kills", "-m", "whole or nightly"],
     **{
         name: [f"integration_tests/{name}", "-m", "nightly"]
-        for name in ("kafka", "interop", "adapter", "spark", "docs", "demo", "cluster", "packaging")
+        for name in ("interop", "docs", "demo", "cluster", "packaging")
     },
-    "ingest": ["integration_tests/ingest"],
-    "s3": ["integration_tests/s3"],
-    "soak": ["integration_tests/soak"],
+    # every test, also those of the day: here Spark runs as users run it (conftest.py)
+    **{
+        name: [f"integration_tests/{name}"]
+        for name in ("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui")
+    },
     "unit": ["tests"],
     "store unit": [
         *("tests/unit/store", "tests/unit/api", "tests/unit/catalog", "tests/unit/ingest", "tests/unit/log"),

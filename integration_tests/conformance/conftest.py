@@ -11,6 +11,7 @@ from dbt.tests.fixtures.project import *  # noqa: F403 - the fixtures of dbt-tes
 
 from integration_tests.conformance.record import Recorder
 from integration_tests.conformance.selection import is_selected
+from integration_tests.interpreted import INTERPRETED
 from integration_tests.warehouse_address import warehouse_address
 
 HERE = Path(__file__).parent
@@ -18,9 +19,7 @@ HERE = Path(__file__).parent
 SPARK_CONF = {
     "spark.sql.storeAssignmentPolicy": "LEGACY",  # tests of dbt write text into DATE and TIMESTAMP
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    **INTERPRETED,
 }
 
 

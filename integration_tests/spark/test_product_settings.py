@@ -13,10 +13,12 @@ import pyarrow as pa
 import pytest
 
 import tablestore_engine
+from integration_tests.interpreted import INTERPRETED, as_users_run
 from integration_tests.spark.traced_world import P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark import session, stateful_query
 from tablestore_engine.spi import OutputMode
+from tests.doses import is_nightly
 
 QUERIES, STREAMS = "queries", "streams"  # compared with and without the setting
 PROCESS = "process"  # of the JVM, before there is a query
@@ -61,7 +63,7 @@ STREAM_CORPUS = (
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """Tables with NULLs, both zeros and NaN, and two that are streamed."""
-    with traced_world(tmp_path_factory.mktemp("settings")) as engine:
+    with traced_world(tmp_path_factory.mktemp("settings")) as engine, as_users_run(engine.spark):
         odd = {
             "k": [None, "b", "b", None, "c"],
             "x": [0.0, -0.0, float("nan"), None, 2.5],
@@ -117,6 +119,26 @@ def test_answers_of_queries_do_not_depend_on_our_settings(engine: Engine) -> Non
     finally:
         for key, value in kept.items():
             conf.unset(key) if value is None else conf.set(key, value)
+
+
+def test_sessions_of_this_suite_interpret_plans_by_day(engine: Engine) -> None:
+    """The options of the JVM reach a session that the engine starts; at night nothing is set."""
+    started = engine.spark.sparkContext.getConf()
+    wanted = dict.fromkeys(INTERPRETED) if is_nightly() else INTERPRETED
+    assert {name: started.get(name) for name in INTERPRETED} == wanted
+
+
+def test_answers_do_not_depend_on_interpreted_plans(engine: Engine) -> None:
+    """What the suites of the day run with gives the rows that users get."""
+    conf = engine.spark.conf
+    assert conf.get("spark.sql.codegen.wholeStage") == conf.get("spark.sql.adaptive.enabled") == "true"
+    wanted = [rows(engine, sql) for sql in CORPUS]
+    for key, value in INTERPRETED.items():
+        conf.set(key, value)
+    found = [rows(engine, sql) for sql in CORPUS]
+    for key in INTERPRETED:
+        conf.unset(key)
+    assert found == wanted
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

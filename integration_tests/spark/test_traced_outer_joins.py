@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration_tests.spark.traced_world import CHANGED, P, R, S, differing, small_plans, trace, traced_world
+from integration_tests.spark.traced_world import CHANGED, P, R, S, differing, trace, traced_world
 from tablestore_engine.api import Engine
 
 # what is filtered -> the query and its key; in the second state products 3 and (in people) 5 came and went
@@ -66,7 +66,7 @@ QUERIES = {
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One session for all queries."""
-    with traced_world(tmp_path_factory.mktemp("traced")) as engine, small_plans(engine):
+    with traced_world(tmp_path_factory.mktemp("traced")) as engine:
         yield engine
 
 

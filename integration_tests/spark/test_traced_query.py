@@ -18,7 +18,6 @@ from integration_tests.spark.traced_world import (
     S,
     differing,
     rows,
-    small_plans,
     trace,
     traced_world,
 )
@@ -29,7 +28,7 @@ from tablestore_engine.spark import traced_plan
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One session for all queries."""
-    with traced_world(tmp_path_factory.mktemp("traced")) as engine, small_plans(engine):
+    with traced_world(tmp_path_factory.mktemp("traced")) as engine:
         yield engine
 
 

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from integration_tests.spark.star_schemas import MODELS, StarModel, fill
-from integration_tests.spark.traced_world import small_plans
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableVersion
 from tests.doses import cases
 
@@ -53,7 +52,7 @@ class World:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     """One warehouse for all queries."""
     settings = SparkSettings("local[2]", {"spark.sql.shuffle.partitions": "1"})
-    with Engine(str(tmp_path_factory.mktemp("stars")), spark=settings) as engine, small_plans(engine):
+    with Engine(str(tmp_path_factory.mktemp("stars")), spark=settings) as engine:
         yield World(engine, fill(engine, SEED))
 
 

@@ -14,7 +14,6 @@ import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark.traced_query import AffectedKeys
-from tests.doses import is_nightly
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 ORDERS = pa.schema(
@@ -30,29 +29,6 @@ CHANGED = (  # which tables change together
     pytest.param((P,), id="people", marks=pytest.mark.nightly),
     pytest.param((R,), id="products", marks=pytest.mark.nightly),
 )
-
-
-# The plans are many and their rows few: compiling a plan costs more than running it.
-_SMALL_PLANS = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
-}
-
-
-@contextmanager
-def small_plans(engine: Engine) -> Iterator[None]:
-    """By day Spark interprets plans, and does not plan again what runs; at night it has the product's settings."""
-    if is_nightly():
-        yield
-        return
-    conf = engine.spark.conf
-    before = {name: str(conf.get(name)) for name in _SMALL_PLANS}
-    for name, value in _SMALL_PLANS.items():
-        conf.set(name, value)
-    yield
-    for name, value in before.items():
-        conf.set(name, value)
 
 
 def rows(schema: pa.Schema, *values: tuple[object, ...]) -> pa.Table:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from integration_tests.conftest import java_options
 from integration_tests.durations import keep, order_of, read_kept
 from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, pick_jobs, pick_suites, run_suites
 
@@ -51,6 +54,46 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
     assert marked <= {Path(arguments[0]).name for arguments in NIGHTLY.values()}
     of_marked = [one for one in SUITES.values() if Path(one[0]).name in marked]
     assert all("not nightly" in arguments[-1] for arguments in of_marked)
+
+
+def test_each_test_is_in_the_daily_or_the_nightly_run() -> None:
+    """Whatever marks a test has, a suite of its folder picks it; all of dbt's classes are a command of their own."""
+    at_night = [*NIGHTLY.values(), ["integration_tests/conformance"]]
+    assert (
+        "test-conformance"
+        in (ROOT / "Makefile").read_text().partition("\ntest-nightly:")[2].partition("\n\n")[0]
+    )
+    for folder in {Path(arguments[0]).name for arguments in SUITES.values()}:
+        suites = [one for one in (*SUITES.values(), *at_night) if Path(one[0]).name == folder]
+        for marks in product((False, True), repeat=3):
+            of_test = dict(zip(("nightly", "whole", "slow"), marks, strict=True))
+            assert any(_picks(arguments, of_test) for arguments in suites), (folder, of_test)
+
+
+def _picks(arguments: list[str], marks: Mapping[str, bool]) -> bool:
+    """Whether pytest's -m of a suite lets a test with these marks run."""
+    asked = arguments[arguments.index("-m") + 1] if "-m" in arguments else "True"
+    return bool(eval(asked, {}, dict(marks)))
+
+
+@pytest.mark.parametrize(
+    ("paths", "nightly", "interpreted"),
+    [
+        (["adapter"], False, True),
+        (["spark/test_source.py", "kafka"], False, True),
+        (["adapter"], True, False),
+        (["adapter", "docs"], False, False),
+        (["interop"], False, False),
+        ([""], False, False),
+        ([], False, False),
+    ],
+)
+def test_plans_are_interpreted_in_suites_of_results_by_day(
+    paths: list[str], *, nightly: bool, interpreted: bool
+) -> None:
+    """A process that also runs pages or kills has the settings of users, and so has the whole night."""
+    options = java_options([ROOT / "integration_tests" / one for one in paths], nightly=nightly)
+    assert ("codegen" in " ".join(options)) is interpreted
 
 
 def test_suites_by_name_get_the_seed() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import yaml
 
+from integration_tests.interpreted import INTERPRETED
 from integration_tests.soak.query_attack.history import History
 from integration_tests.soak.query_attack.queries import Model, View
 from integration_tests.soak.query_attack.relation import render
@@ -18,9 +19,7 @@ from tablestore_demo.dbt_session import BuildResult, DbtSession
 # Many short plans: no code generation, no replanning, no reports. What a query gives is the same.
 SPARK = {
     "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.adaptive.enabled": "false",
+    **INTERPRETED,
     "spark.ui.enabled": "false",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn400m"
     " -XX:MetaspaceSize=400m -XX:ParallelGCThreads=1",
