@@ -268,6 +268,8 @@ def main(arguments: list[str]) -> int:
     is_nightly = "--nightly" in arguments
     if is_nightly:
         os.environ[NIGHTLY_VARIABLE] = "1"
+    # hundreds of processes start from here: each would compile the engine again
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     wanted = [one for one in arguments if one != "--nightly"]
     checks = [name for name in CHECKS if name in wanted or not (wanted or is_nightly)]
     seed = _settle_seed(is_nightly=is_nightly)

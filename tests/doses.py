@@ -25,12 +25,23 @@ def examples(by_day: int, by_night: int) -> int:
 
 def cases(every: Sequence[object] | Mapping[str, object], by_day: int) -> list[object]:
     """Parameters of one name: `by_day` of them, spread over the list, run by day too; the others at night alone."""
-    listed = list(every)
-    assert 0 < by_day <= len(listed)
-    daily = {at * len(listed) // by_day for at in range(by_day)}
+    daily = _spread(len(every), by_day)
     return [
-        one if at in daily else pytest.param(one, marks=pytest.mark.nightly) for at, one in enumerate(listed)
+        one if at in daily else pytest.param(one, marks=pytest.mark.nightly) for at, one in enumerate(every)
     ]
+
+
+def case_rows(every: Sequence[tuple[object, ...]], by_day: int) -> list[object]:
+    """Parameters of several names: `by_day` of them by day, as `cases`."""
+    daily = _spread(len(every), by_day)
+    return [
+        one if at in daily else pytest.param(*one, marks=pytest.mark.nightly) for at, one in enumerate(every)
+    ]
+
+
+def _spread(count: int, by_day: int) -> set[int]:
+    assert 0 < by_day <= count
+    return {at * count // by_day for at in range(by_day)}
 
 
 def pairs(first: Sequence[object], second: Sequence[object]) -> list[object]:

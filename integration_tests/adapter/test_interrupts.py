@@ -232,7 +232,8 @@ def test_a_signal_at_a_random_moment(seed: int, tmp_path: Path) -> None:
         assert (table.facts().rows, table.verify(), engine.staged("demo")) == (1000, (), ())
 
 
-@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.nightly), signal.SIGTERM])
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signal_in_an_analysis_ends_dbt(number: signal.Signals, tmp_path: Path) -> None:
     """The JVM cannot be told to end an analysis: dbt ends without waiting for it, and the JVM ends with it."""
     make_deep_views(tmp_path / "warehouse")
@@ -251,9 +252,8 @@ def test_signal_in_an_analysis_ends_dbt(number: signal.Signals, tmp_path: Path) 
     assert Engine(str(run.warehouse)).find_relation("demo.slow") is None
 
 
-@pytest.mark.parametrize(
-    ("number", "status"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_in_an_analysis_ends_the_sql_command(
     number: signal.Signals, status: int, tmp_path: Path
 ) -> None:
@@ -280,6 +280,7 @@ def test_signal_in_an_analysis_ends_the_sql_command(
     assert list(scratch.iterdir()) == []
 
 
+@pytest.mark.nightly
 def test_a_stopped_thread_in_an_analysis_ends_and_spark_goes_on(tmp_path: Path) -> None:
     """engine.stop() ends the thread of a statement that Spark still analyses; other threads are served at once."""
     make_deep_views(tmp_path / "w")

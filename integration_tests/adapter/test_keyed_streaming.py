@@ -9,6 +9,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import TableSpec, WriteSpec
+from tests.doses import case_rows
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 LOOKUP = WriteSpec(table=TableSpec(primary_key=("v",), options={"bucket": "1"}))
@@ -96,7 +97,7 @@ def test_retraction_with_changed_filter_result_deletes_the_model_row(feed: Shop)
 
 @pytest.mark.parametrize(
     ("text", "clause"),
-    [
+    case_rows([
         (
             "{{ config(materialized='streaming', unique_key=['id', 'name']) }} "
             + JOINED.removeprefix(HEAD),
@@ -128,7 +129,7 @@ def test_retraction_with_changed_filter_result_deletes_the_model_row(feed: Shop)
             + f"select id, v, _row_kind, _snapshot_id from {FEED}",
             "sequence_field",
         ),
-    ],
+    ], 2),
 )  # fmt: skip
 def test_model_whose_retractions_cannot_be_proven_is_refused(feed: Shop, text: str, clause: str) -> None:
     """TS1867 with the clause, before anything is made."""

@@ -17,6 +17,7 @@ import yaml
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tests.doses import case_rows
 
 ENDLESS = "select a.id, count(*) as n from range(10000000) a cross join range(10000000) b group by a.id"
 VALUES = (
@@ -140,16 +141,19 @@ def test_incremental_model_reads_its_table_and_merges(bare: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("config", "expected"),
-    [
-        ("incremental_strategy='append'", [(1, "a"), (1, "b"), (2, "a"), (3, "b")]),
-        ("incremental_strategy='delete+insert', unique_key='id'", [(1, "b"), (2, "a"), (3, "b")]),
-        ("incremental_strategy='insert_overwrite', partition_by=['id']", [(1, "b"), (2, "a"), (3, "b")]),
-        (
-            "incremental_strategy='delete+insert', unique_key='id', incremental_predicates=['id < 2']",
-            [(1, "b"), (2, "a"), (3, "b")],
-        ),
-        ("unique_key='id', merge_exclude_columns=['v']", [(1, "a"), (2, "a"), (3, "b")]),
-    ],
+    case_rows(
+        [
+            ("incremental_strategy='append'", [(1, "a"), (1, "b"), (2, "a"), (3, "b")]),
+            ("incremental_strategy='delete+insert', unique_key='id'", [(1, "b"), (2, "a"), (3, "b")]),
+            ("incremental_strategy='insert_overwrite', partition_by=['id']", [(1, "b"), (2, "a"), (3, "b")]),
+            (
+                "incremental_strategy='delete+insert', unique_key='id', incremental_predicates=['id < 2']",
+                [(1, "b"), (2, "a"), (3, "b")],
+            ),
+            ("unique_key='id', merge_exclude_columns=['v']", [(1, "a"), (2, "a"), (3, "b")]),
+        ],
+        2,
+    ),
 )
 def test_incremental_strategies_take_the_rows(
     bare: Shop, config: str, expected: list[tuple[int, str]]
@@ -430,22 +434,25 @@ def test_contract_of_a_python_model_is_refused_by_dbt(bare: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("config", "code", "expected"),
-    [
-        ("materialized='view'", "TS1893", "materialized='view'"),
-        ("materialized='streaming', unique_key='id'", "TS1893", "materialized='streaming'"),
-        (
-            "materialized='incremental', unique_key='id', incremental_strategy='changed_keys'",
-            "TS1893",
-            "changed_keys",
-        ),
-        (
-            "materialized='table', dataframe='pandsa'",
-            "TS1891",
-            "expected one of spark, pandas, polars, arrow",
-        ),
-        ("materialized='table', packages=['a b']", "TS1894", "a b"),
-        ("materialized='table'", "TS1897", "returned polars.LazyFrame"),
-    ],
+    case_rows(
+        [
+            ("materialized='view'", "TS1893", "materialized='view'"),
+            ("materialized='streaming', unique_key='id'", "TS1893", "materialized='streaming'"),
+            (
+                "materialized='incremental', unique_key='id', incremental_strategy='changed_keys'",
+                "TS1893",
+                "changed_keys",
+            ),
+            (
+                "materialized='table', dataframe='pandsa'",
+                "TS1891",
+                "expected one of spark, pandas, polars, arrow",
+            ),
+            ("materialized='table', packages=['a b']", "TS1894", "a b"),
+            ("materialized='table'", "TS1897", "returned polars.LazyFrame"),
+        ],
+        2,
+    ),
 )
 def test_refused_models_write_nothing(bare: Shop, config: str, code: str, expected: str) -> None:
     """Each with its reason; the code runs in the last case only."""

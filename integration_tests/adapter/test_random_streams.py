@@ -9,7 +9,8 @@ import pytest
 from integration_tests.soak.random_streams import play_project
 
 
-@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", [21, 22])
 def test_random_streaming_models_equal_their_meaning(seed: int, tmp_path: Path) -> None:
     """Six random models over random puts, moves, deletes and overwrites of the stream and of a lookup table."""
     counts = play_project(seed, tmp_path)

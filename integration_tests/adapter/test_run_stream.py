@@ -138,6 +138,7 @@ class Dies:
         return self._engine.write(*given, **named)  # type: ignore[arg-type]  # whatever was asked
 
 
+@pytest.mark.nightly
 def test_killed_between_letters_and_model(shop: Shop) -> None:
     """The next round finds that they were quarantined, also when more has come meanwhile: each stands there once."""
     shop.write("models/feed.yml", "sources: [{name: raw, schema: demo, tables: [{name: feed}]}]")
@@ -206,6 +207,7 @@ def test_the_first_rows_of_a_model_are_not_put_aside(shop: Shop) -> None:
     assert quarantine(shop) == []
 
 
+@pytest.mark.nightly
 def test_a_red_test_ends_it_with_nothing_published(shop: Shop) -> None:
     """With --test each round is staged and tested first."""
     put(shop, 1, "a")

@@ -13,6 +13,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import TableSpec, WriteSpec
+from tests.doses import case_rows
 
 BEGIN = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - columns are without a zone
 SOURCES = "sources: [{name: raw, schema: demo, tables: [{name: clicks}, {name: buys}, {name: pages}]}]"
@@ -176,53 +177,62 @@ def test_distinct_rows(clicks: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "reason"),
-    [
-        ("select page, count(*) as n from @ group by page having count(*) < 3", "HAVING"),
-        ("select * from (select page, count(*) as n from @ group by page) where n < 3", "HAVING, or WHERE"),
-        ("select page, count(distinct id) as n from @ group by page", "Distinct aggregations"),
-        ("select page, row_number() over (partition by page order by id) as n from @", "NON_TIME_WINDOW"),
-        ("select page, id as n from @ order by id", "Sorting"),
-        ("select max(page) as page, id % 2 as n from @ group by id % 2", "page of unique_key is a total"),
-        (
-            "select page, id as n from (select page, id, count(*) from @ group by page, id)",
-            "id is grouped by",
-        ),
-        ("select distinct page, id as n from @", "n is grouped by"),
-        ("select lower(page) as page, count(*) as n from @ group by page", "page is grouped by"),
-        (
-            "select substr(page, 1, 1) as page, count(*) as n from @ group by substr(page, 1, 1), page",
-            "is grouped by",
-        ),
-        (
+    case_rows(
+        [
+            ("select page, count(*) as n from @ group by page having count(*) < 3", "HAVING"),
             (
-                "select cast(window(cast(at as timestamp), '1 hour').start as date) as page, count(*) as n "
-                "from @ group by window(cast(at as timestamp), '1 hour')"
+                "select * from (select page, count(*) as n from @ group by page) where n < 3",
+                "HAVING, or WHERE",
             ),
-            "window is grouped by",
-        ),
-        ("select page, 1 as n from @ except select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
-        ("select page, 1 as n from @ except all select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
-        (
-            "select page, 1 as n from @ intersect select page, 1 from {{ source('raw', 'pages') }}",
-            "Intersect",
-        ),
-        ("with x as (select page, id as n from @ limit 2) select * from x", "LIMIT"),
-        ("select page, grouping_id() as n, count(*) as m from @ group by rollup(page)", "GROUPING SETS"),
-        ("select a.page, b.id as n from @ a join @ b on a.id < b.id", "without an equality"),
-        (
+            ("select page, count(distinct id) as n from @ group by page", "Distinct aggregations"),
+            ("select page, row_number() over (partition by page order by id) as n from @", "NON_TIME_WINDOW"),
+            ("select page, id as n from @ order by id", "Sorting"),
+            ("select max(page) as page, id % 2 as n from @ group by id % 2", "page of unique_key is a total"),
             (
-                "with recursive r as (select 1 as n, page from @ union all select n + 1, page from r where n < 3) "
-                "select page, n from r"
+                "select page, id as n from (select page, id, count(*) from @ group by page, id)",
+                "id is grouped by",
             ),
-            "recursive CTE",
-        ),
-        ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),
-        ("select page, id as n from @ where id in (select max(id) from @)", "subquery"),
-        (
-            "select page, count(*) as n from @ watermark at delay of interval 1 second group by page",
-            "TIMESTAMP_NTZ",
-        ),
-    ],
+            ("select distinct page, id as n from @", "n is grouped by"),
+            ("select lower(page) as page, count(*) as n from @ group by page", "page is grouped by"),
+            (
+                "select substr(page, 1, 1) as page, count(*) as n from @ group by substr(page, 1, 1), page",
+                "is grouped by",
+            ),
+            (
+                (
+                    "select cast(window(cast(at as timestamp), '1 hour').start as date) as page, count(*) as n "
+                    "from @ group by window(cast(at as timestamp), '1 hour')"
+                ),
+                "window is grouped by",
+            ),
+            ("select page, 1 as n from @ except select page, 1 from {{ source('raw', 'pages') }}", "EXCEPT"),
+            (
+                "select page, 1 as n from @ except all select page, 1 from {{ source('raw', 'pages') }}",
+                "EXCEPT",
+            ),
+            (
+                "select page, 1 as n from @ intersect select page, 1 from {{ source('raw', 'pages') }}",
+                "Intersect",
+            ),
+            ("with x as (select page, id as n from @ limit 2) select * from x", "LIMIT"),
+            ("select page, grouping_id() as n, count(*) as m from @ group by rollup(page)", "GROUPING SETS"),
+            ("select a.page, b.id as n from @ a join @ b on a.id < b.id", "without an equality"),
+            (
+                (
+                    "with recursive r as (select 1 as n, page from @ union all select n + 1, page from r where n < 3) "
+                    "select page, n from r"
+                ),
+                "recursive CTE",
+            ),
+            ("select page, max(_row_kind) as _row_kind, 1 as _snapshot_id from @ group by page", "_row_kind"),
+            ("select page, id as n from @ where id in (select max(id) from @)", "subquery"),
+            (
+                "select page, count(*) as n from @ watermark at delay of interval 1 second group by page",
+                "TIMESTAMP_NTZ",
+            ),
+        ],
+        4,
+    ),
 )
 def test_what_spark_cannot_stream_is_refused(clicks: Shop, sql: str, reason: str) -> None:
     """Each by name, before anything is made, and without a trace of Spark."""

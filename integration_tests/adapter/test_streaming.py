@@ -9,6 +9,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import TableSpec, WriteSpec
+from tests.doses import case_rows
 
 FEED = WriteSpec(
     table=TableSpec(primary_key=("id",), options={"bucket": "1", "tablestore.expire-grace": "0 s"})
@@ -297,18 +298,21 @@ def test_kinds_are_never_counted_by_mistake(feed: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("sql", "code", "said"),
-    [
-        (
-            "select v, count(*) as n from {{ stream(source('raw', 'feed')) }} group by v",
-            "TS1844",
-            "aggregate",
-        ),
-        ("select distinct v from {{ stream(source('raw', 'feed')) }}", "TS1844", "DISTINCT"),
-        ("select id, v from {{ source('raw', 'feed') }}", "TS1843", "follows nothing"),
-        ("select id, v from {{ stream(ref('copy').at(snapshot=1)) }}", "TS1843", "one state"),
-        ("select id, v from {{ changes(source('raw', 'feed')) }}", "TS1835", "stream()"),
-        ("select id, v, _row_kind from {{ stream(source('raw', 'feed')) }}", "TS1836", "_snapshot_id"),
-    ],
+    case_rows(
+        [
+            (
+                "select v, count(*) as n from {{ stream(source('raw', 'feed')) }} group by v",
+                "TS1844",
+                "aggregate",
+            ),
+            ("select distinct v from {{ stream(source('raw', 'feed')) }}", "TS1844", "DISTINCT"),
+            ("select id, v from {{ source('raw', 'feed') }}", "TS1843", "follows nothing"),
+            ("select id, v from {{ stream(ref('copy').at(snapshot=1)) }}", "TS1843", "one state"),
+            ("select id, v from {{ changes(source('raw', 'feed')) }}", "TS1835", "stream()"),
+            ("select id, v, _row_kind from {{ stream(source('raw', 'feed')) }}", "TS1836", "_snapshot_id"),
+        ],
+        2,
+    ),
 )
 def test_what_cannot_be_followed_is_named(feed: Shop, sql: str, code: str, said: str) -> None:
     """Before anything is made."""
@@ -322,14 +326,17 @@ def test_what_cannot_be_followed_is_named(feed: Shop, sql: str, code: str, said:
 
 @pytest.mark.parametrize(
     ("config", "code"),
-    [
-        ("materialized='table'", "TS1843"),
-        ("materialized='view'", "TS1843"),
-        ("materialized='incremental', unique_key='id'", "TS1843"),
-        ("materialized='streaming', unique_key='id', incremental_strategy='changed_keys'", "TS1842"),
-        ("materialized='streaming', unique_key='id', max_snapshots_per_batch=0", "TS1842"),
-        ("materialized='streaming', unique_key='id', row_kinds='upserts'", "TS1811"),
-    ],
+    case_rows(
+        [
+            ("materialized='table'", "TS1843"),
+            ("materialized='view'", "TS1843"),
+            ("materialized='incremental', unique_key='id'", "TS1843"),
+            ("materialized='streaming', unique_key='id', incremental_strategy='changed_keys'", "TS1842"),
+            ("materialized='streaming', unique_key='id', max_snapshots_per_batch=0", "TS1842"),
+            ("materialized='streaming', unique_key='id', row_kinds='upserts'", "TS1811"),
+        ],
+        2,
+    ),
 )
 def test_other_configs_are_refused(feed: Shop, config: str, code: str) -> None:
     """stream() elsewhere, and words that mean nothing here."""

@@ -22,6 +22,7 @@ select order_id, customer, updated_at from {{ ref('raw_orders') }}
 """
 
 
+@pytest.mark.nightly
 def test_build_on_a_cluster_gives_tables_increments_tests_and_streams(
     settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

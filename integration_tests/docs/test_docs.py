@@ -26,7 +26,8 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 WITH_CODE = [page for page in PAGES if page.name != "README.md" and read_snippets(page)]
 # nightly: up to a minute each
 LONG_PAGES = {
-    *("commands.md", "changes-as-input.md", "spark-streaming.md"),
+    *("commands.md", "changes-as-input.md", "spark-streaming.md", "databases.md", "sql.md"),
+    *("streaming-reads.md", "ingest.md", "model-config.md"),
     *(
         "python-api.md",
         "publishing.md",

@@ -27,6 +27,7 @@ from tablestore_engine.api import Engine, IngestSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, FixRequest, NotFound, RetryError
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM, Runtime
+from tests.doses import cases
 from tests.unit.ingest.encoders import COLUMNS, SQL, TYPED, Event, Registry, encoders
 from tests.unit.ingest.histories import fold, histories, table_of
 
@@ -123,7 +124,7 @@ def test_avro_with_a_registry(broker: BrokerInfo, registry: RealRegistry, opened
 POINTS = ["write.data_files", "commit.manifests", "commit.claimed", "commit.done"]
 
 
-@pytest.mark.parametrize("nth", [1, 2, *(pytest.param(nth, marks=pytest.mark.nightly) for nth in (3, 4))])
+@pytest.mark.parametrize("nth", cases([1, 2, 3, 4], 1))
 @pytest.mark.parametrize("point", POINTS)
 def test_a_killed_ingest_goes_on(
     broker: BrokerInfo, opened: OPENED, tmp_path: Path, point: str, nth: int

@@ -20,7 +20,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.outside_world import CRASH_ENV
-from tests.doses import pairs
+from tests.doses import cases
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.replace_child"]
 BEFORE = ("write.data_files", "stage.claimed", "replace.moved")
@@ -60,7 +60,8 @@ def test_same_topic_for_another_key_is_refused_and_stays_as_it_is(tmp_path: Path
         assert keys(engine) == [{"id": 1}, {"id": 2}, {"id": 9}]
 
 
-@pytest.mark.parametrize(("point", "staged"), pairs([*BEFORE, *BEHIND], ["staged", "at once"]))
+@pytest.mark.parametrize("staged", cases(["staged", "at once"], 1))
+@pytest.mark.parametrize("point", cases([*BEFORE, *BEHIND], 3))
 def test_killed_replacement_gives_each_topic_the_rows_of_one_table(
     tmp_path: Path, broker: BrokerInfo, point: str, staged: str
 ) -> None:

@@ -247,12 +247,10 @@ def test_a_worker_without_a_client_of_the_log(
         check(engine, settings)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("point", "master", "is_done"),
-    [
-        pytest.param("log.committed:1", "local[2,9]", True, marks=pytest.mark.nightly),
-        ("log.rows:1", "local[2,2]", False),
-    ],
+    [("log.committed:1", "local[2,9]", True), ("log.rows:1", "local[2,2]", False)],
 )
 def test_killed_tasks(
     engine: Engine, broker: BrokerInfo, tmp_path: Path, point: str, master: str, is_done: bool

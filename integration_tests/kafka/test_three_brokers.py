@@ -223,6 +223,7 @@ def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
     assert committed_rows(nodes.url, settings.topic, source.buckets) == expected(source)
 
 
+@NIGHTLY
 def test_a_replaced_node_is_a_controller_once_it_is_started(nodes: Nodes) -> None:
     """Another node may die at once: with its own voice in the quorum a majority is left, and leaders are elected."""
     source, settings = new_table(nodes.info, 1)

@@ -12,6 +12,7 @@ from dbt.adapters.factory import reset_adapters
 from integration_tests.adapter.conftest import Shop
 from integration_tests.s3.warehouses import address
 from tablestore_engine.devservers.s3_server import S3ServerInfo
+from tests.doses import cases
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dbt's own deprecations
 _FIRST = (
@@ -34,7 +35,7 @@ select order_id, amount from {{ ref('orders') }} {% endsnapshot %}
 """
 
 
-@pytest.fixture(params=["native", "portable", "folder"])
+@pytest.fixture(params=cases(["native", "portable", "folder"], 1))
 def shop(
     request: pytest.FixtureRequest,
     s3_server: S3ServerInfo,

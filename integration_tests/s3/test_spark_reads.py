@@ -19,7 +19,7 @@ from tablestore_engine.errors import DataFileGone
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import parse_address
 from tablestore_engine.spark.read_way import ReadWay
-from tests.doses import pairs
+from tests.doses import cases
 
 _PLAIN = WriteSpec(table=TableSpec(options={"bucket": "-1"}))
 
@@ -54,7 +54,8 @@ def ways(s3_server: S3ServerInfo, bucket: str, tmp_path_factory: pytest.TempPath
             engine.close()
 
 
-@pytest.mark.parametrize(("text", "way"), pairs(QUERIES, BOTH))
+@pytest.mark.parametrize("text", cases(QUERIES, 8))
+@pytest.mark.parametrize("way", BOTH)
 def test_query_over_the_store_equals_the_local_copy(ways: Ways, way: ReadWay, text: str) -> None:
     """Joins, subqueries, past states, changes, nested values and old schemas give the rows of the folder."""
     assert answer(ways.stored[way].query(text)) == answer(ways.local.query(text))

@@ -33,14 +33,13 @@ from integration_tests.soak.store_kills import kill_over_store
 from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer
+from tests.doses import cases
 from tests.unit.store.table_world import as_table
 
 SEED = int(os.environ.get("TABLESTORE_SEED", "739580"))
 
 
-@pytest.mark.parametrize(
-    "turn", [0, 1, *(pytest.param(turn, marks=pytest.mark.nightly) for turn in range(2, 6))]
-)
+@pytest.mark.parametrize("turn", cases(range(6), 1))
 def test_a_random_table_is_what_the_dict_says(turn: int, tmp_path: Path) -> None:
     """Rows, changelog and file invariants of a random history agree with the oracle after each commit."""
     seed = 10 * SEED + turn

@@ -67,9 +67,10 @@ def test_a_shuffle_that_finds_no_room(tmp_path: Path, disk: Path) -> None:
     assert "((2,),)" in said
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("state", "code"),
-    [pytest.param("closed", "TS1263", marks=pytest.mark.nightly), ("full", "TS1261")],
+    [("closed", "TS1263"), ("full", "TS1261")],
 )
 def test_dbt_on_a_disk_that_takes_nothing(tmp_path: Path, disk: Path, state: str, code: str) -> None:
     """A model's message has the code and the path, and no stack; the table is as it was."""

@@ -10,6 +10,7 @@ import pytest
 
 from integration_tests.spark.traced_world import CHANGED, P, R, S, differing, trace, traced_world
 from tablestore_engine.api import Engine
+from tests.doses import cases
 
 # what is filtered -> the query and its key; in the second state products 3 and (in people) 5 came and went
 QUERIES = {
@@ -71,7 +72,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize("changed", CHANGED)
-@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("name", cases(QUERIES, 3))
 def test_filter_on_the_optional_side_of_an_outer_join_loses_no_affected_key(
     engine: Engine, name: str, changed: tuple[str, ...]
 ) -> None:

@@ -23,6 +23,7 @@ from integration_tests.spark.traced_world import (
 )
 from tablestore_engine.api import ChangesBetween, Engine, TableVersion
 from tablestore_engine.spark import traced_plan
+from tests.doses import cases
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +264,7 @@ UNPROVEN = {
 
 
 @pytest.mark.parametrize("changed", CHANGED)
-@pytest.mark.parametrize("name", PROVEN)
+@pytest.mark.parametrize("name", cases(PROVEN, 16))
 def test_affected_keys_hold_every_key_that_differs(
     engine: Engine, name: str, changed: tuple[str, ...]
 ) -> None:
