@@ -1,6 +1,7 @@
 """What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see.
 
-Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out.
+Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out. What Hypothesis draws is judged by truth,
+not by time: the machine is shared, so an example has no deadline.
 """
 
 from __future__ import annotations
@@ -8,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
 from tests.slow_tests import name_of, read_slow
+
+settings.register_profile("no deadline", deadline=None)
+settings.load_profile("no deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)

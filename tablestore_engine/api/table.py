@@ -17,7 +17,10 @@ from tablestore_engine.api.results import StagedInfo, TableFacts
 from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
 from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_columns import ColumnChanges
+from tablestore_engine.api.table_reads import TableReads
 from tablestore_engine.api.table_scan import Scan
+from tablestore_engine.api.table_states import TableStates
+from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.snapshot import Snapshot
@@ -55,7 +58,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass(frozen=True, repr=False)
-class Table(ColumnChanges):
+class Table(ColumnChanges, TableStates, TableReads, TableWrites):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore_engine.api.table_states import TableStates
+from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.type_arrow import type_from_arrow
@@ -19,7 +19,7 @@ _TWO_MEANINGS = re.compile(r"\btimestamp\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, repr=False)
-class ColumnChanges(TableStates):
+class ColumnChanges(TableHandle):
     """What ALTER TABLE does to columns, without Spark."""
 
     def add_column(self, name: str, type_: str | pa.DataType) -> None:

@@ -11,13 +11,13 @@ import pyarrow as pa
 from tablestore_engine.api.guessed_names import OF_TABLE, unknown_attribute
 from tablestore_engine.api.scan_request import parse_scan
 from tablestore_engine.api.scan_state import state_of
+from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
-from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 
 
 @dataclass(frozen=True, repr=False)
-class TableReads(TableWrites):
+class TableReads(TableHandle):
     """The reads of a Table that take no columns and no filter."""
 
     def to_arrow(self, *, snapshot: int | str | None = None, tag: str | None = None) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore_engine.api.table_reads import TableReads
+from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_tag import delete_tag
@@ -13,7 +13,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass(frozen=True, repr=False)
-class TableStates(TableReads):
+class TableStates(TableHandle):
     """Snapshots and tags of a Table."""
 
     def snapshots(self, *, last: int | None = None) -> tuple[Snapshot, ...]:

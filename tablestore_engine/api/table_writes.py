@@ -8,13 +8,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.api.scan_request import Filter, condition_of
-from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.rows.row_filter import MatchingRows, RowFilter, SameKeys
-from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming_rows import to_arrow
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -22,31 +19,12 @@ from tablestore_engine.warehouse.write_rows import write_rows
 
 
 @dataclass(frozen=True, repr=False)
-class TableWrites:
-    """What a Table is made of, and its writes.
+class TableWrites(TableHandle):
+    """The writes of a Table.
 
     Rows are an Arrow table, batch or reader, a pandas, polars or Spark frame, a list of dicts, SQL text, or any object
     with the Arrow PyCapsule stream. Each write is one snapshot with its changelog.
     """
-
-    warehouse: Warehouse
-    identifier: Identifier
-    store: TableStore
-
-    def __repr__(self) -> str:
-        """`Table('demo.orders')`; it looks at no file."""
-        return f"Table('{self.identifier}')"
-
-    @property
-    def schema(self) -> TableSchema:
-        """The newest schema; `schema.arrow_schema()` is the same for Arrow.
-
-        >>> orders.schema.primary_keys
-        ('id',)
-        >>> orders.schema.arrow_schema().names
-        ['id', 'region', 'amount']
-        """
-        return self.store.schema
 
     def append(self, rows: object) -> WriteReport:
         """Add rows to a table without a primary key. Raises FixRequest TS1568 for a keyed table, and as write.

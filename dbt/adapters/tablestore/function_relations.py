@@ -6,17 +6,16 @@ INVARIANT  a function and a table or view may have the same name: a look-up of a
 from __future__ import annotations
 
 from multiprocessing.context import SpawnContext
-from typing import Any
+from typing import Any, NoReturn
 
 from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.cache import RelationsCache
 from dbt.adapters.contracts.relation import RelationType
+from dbt.adapters.spark.impl import SparkAdapter
 
-from dbt.adapters.tablestore.config.unsupported_models import refuse_function
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.model_reports import ModelReports
-from tablestore_engine.api import Engine, NotFound
+from tablestore_engine.api import Engine, NotFound, Unsupported
 
 
 class TablesAndViews(RelationsCache):
@@ -28,8 +27,8 @@ class TablesAndViews(RelationsCache):
             super().add(relation)  # type: ignore[no-untyped-call]
 
 
-class FunctionRelations(ModelReports):
-    """A part of the adapter."""
+class FunctionRelations(SparkAdapter):
+    """A part of the adapter, which knows no other part."""
 
     engine: Engine
 
@@ -61,4 +60,14 @@ class FunctionRelations(ModelReports):
     @as_dbt_errors()
     def tablestore_refuse_function(self, name: str, what: str) -> None:
         """Kinds of functions that dbt knows and Spark cannot store."""
-        refuse_function(name, what)
+        _refuse_function(name, what)
+
+
+def _refuse_function(name: str, what: str) -> NoReturn:
+    """Always raises TS1884; `what` is dbt's word for the kind of function."""
+    raise Unsupported(
+        "TS1884",
+        f"function {name}: {what} is not supported",
+        why="Spark stores SQL functions only: one expression or query per call, no aggregates, no other language",
+        fix="write the function in SQL (functions/<name>.sql), or write the expression as a macro",
+    )

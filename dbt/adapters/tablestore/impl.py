@@ -29,19 +29,20 @@ from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreCo
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.debug_checks import run_checks
 from dbt.adapters.tablestore.engines import get_engine, start_spark_ahead
+from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
+from dbt.adapters.tablestore.model_reports import ModelReports
 from dbt.adapters.tablestore.plan import run_context
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.statements import split_statements
-from dbt.adapters.tablestore.unit_test_adapter import UnitTestResults
+from dbt.adapters.tablestore.unit_test_adapter import UnitTestCalls
 from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
 from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
 from dbt.adapters.tablestore.write.model_job import PlannedModel
@@ -55,7 +56,7 @@ logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 
-class TablestoreAdapter(UnitTestResults, PythonSubmission):
+class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSubmission):
     """dbt on tablestore tables."""
 
     Relation: TypeAlias = TablestoreRelation
@@ -124,8 +125,8 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
         """Names as they are written: files keep their case, so `Orders` is found as `Orders`."""
-        given = (("database", database), ("schema", schema), ("identifier", identifier))
-        return {part: name for part, name in given if name is not None}
+        given = {"database": database, "schema": schema, "identifier": identifier}
+        return {part: name for part, name in given.items() if name is not None}
 
     @available.parse(lambda *_, **__: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
@@ -251,8 +252,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
 
     def _analyze(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> AnalyzedQuery:
         """A node's query, as Spark sees it."""
-        reads = ReadLog()
-        reads.add(self.writer.python.reads(node))
+        (reads := ReadLog()).add(self.writer.python.reads(node))
 
         def ask(text: str, log: ReadLog) -> Columns:
             return tuple((one.column, one.dtype) for one in self.get_column_schema_from_query(text, log))
@@ -390,7 +390,7 @@ class TablestoreAdapter(UnitTestResults, PythonSubmission):
     @as_dbt_errors()
     def debug_query(self) -> None:
         """`dbt debug`: Java, Spark, warehouse, brokers."""
-        for line in run_checks(self.engine):
+        for line in self.engine.check():
             logger.info(line)
 
     def run_sql_for_tests(self, sql: str, fetch: str, conn: Connection) -> Any:  # noqa: ANN401 - dbt's signature

@@ -19,7 +19,7 @@ from dbt.adapters.tablestore.write.model_writer import ModelWriter
 
 
 class ModelReports(SparkAdapter):
-    """A part of the adapter."""
+    """A part of the adapter, which knows no other part."""
 
     writer: ModelWriter
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import agate
 from dbt.adapters.base.meta import available
+from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.clients.agate_helper import table_from_data_flat
 
 from dbt.adapters.tablestore.connections import show_value
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.function_relations import FunctionRelations
+from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.unit_test_run import (
     UnitRun,
     UnitTest,
@@ -19,11 +20,15 @@ from dbt.adapters.tablestore.write.unit_test_run import (
     new_database,
     read_unit_test,
 )
+from tablestore_engine.api import Engine
 from tablestore_engine.spi import SYSTEM
 
 
-class UnitTestResults(FunctionRelations):
-    """A part of the adapter."""
+class UnitTestCalls(SparkAdapter):
+    """A part of the adapter, which knows no other part."""
+
+    engine: Engine
+    writer: ModelWriter
 
     @available.parse_none
     @as_dbt_errors()

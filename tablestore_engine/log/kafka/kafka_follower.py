@@ -28,12 +28,13 @@ from tablestore_engine.log.followed_log import LogBoundary, Messages, Place
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker
 from tablestore_engine.log.kafka.kafka_client import code_of, make_consumer
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.kafka_topic import check_shards, check_topic_id, find_topics, missing_topic
+from tablestore_engine.log.kafka.kafka_topic import check_shards, find_topics
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.message_runs import MessageRun, to_columns
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.shard_boundaries import merge_shards, to_boundaries
+from tablestore_engine.log.kafka.topic_identity import check_topic_id, missing_topic
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.log.message_rows import decode_messages
 
@@ -138,7 +139,7 @@ class KafkaFollower:
             found = [self._read_markers(shard) for shard in range(self._log.settings.shards)]
         for markers in self._markers:
             if markers:
-                check_topic_id(self._log.settings, self._data, markers[-1].topic_id)
+                check_topic_id(self._log.settings, self._data.topic_id, markers[-1].topic_id)
         if any(found):
             is_one, log_id = len(self._markers) == 1, self._data.topic_id
             self._boundaries = (

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
-from tablestore_engine.errors import FixRequest, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.log.kafka.kafka_client import code_of, said
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.leader_wait import MOVING, refresh_by
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.topic_identity import check_topic_id, missing_topic
 from tablestore_engine.log.kafka.topic_settings import data_config, marker_config, settle_settings
 
 _APPEAR_SECONDS = 15
@@ -165,31 +166,8 @@ def check_topics(settings: LogSettings, topics: LogTopics, topic_id: str) -> Non
     if topics.data is None:
         raise missing_topic(settings, settings.topic)
     _check_partitions(settings, topics)
-    check_topic_id(settings, topics.data, topic_id)
+    check_topic_id(settings, topics.data.topic_id, topic_id)
     check_rights(settings, topics)
-
-
-def missing_topic(settings: LogSettings, name: str) -> NotFound:
-    """TS1705."""
-    return NotFound(
-        "TS1705",
-        f"topic {name} of {settings.table} does not exist",
-        why="it was there when the table was made; someone deleted it, or the brokers are others",
-        fix="correct 'kafka.bootstrap.servers', "
-        "or give the log a new beginning with `tablestore publish --reset N`",
-    )
-
-
-def check_topic_id(settings: LogSettings, data: TopicFacts, topic_id: str) -> None:
-    """Raises FixRequest TS1706 when the topic is another one with the same name."""
-    if data.topic_id != topic_id:
-        raise FixRequest(
-            "TS1706",
-            f"topic {settings.topic} of {settings.table} is another one than before",
-            why=f"expected topic id {topic_id}, got {data.topic_id}: it was deleted and created again, "
-            "so what was published is gone",
-            fix="give the log a new beginning with `tablestore publish --reset N`",
-        )
 
 
 def check_use(log: KafkaLog, topics: LogTopics) -> None:

@@ -42,7 +42,6 @@ from tablestore_engine.log.kafka.kafka_topic import (
     LogTopics,
     TopicFacts,
     check_shards,
-    check_topic_id,
     check_topics,
     check_use,
     create_topics,
@@ -53,6 +52,7 @@ from tablestore_engine.log.kafka.kafka_topic import (
 from tablestore_engine.log.kafka.log_base import Claim, is_left_claim, newest_marker, write_base
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.settings import LogSettings
+from tablestore_engine.log.kafka.topic_identity import check_topic_id
 
 _CLAIMS = 6
 
@@ -258,7 +258,7 @@ def _claim(log: KafkaLog, data: TopicFacts, after_snapshot: int, *, is_new: bool
     owners = [one for one in newest if one is not None and not is_left_claim(settings, one)]
     for owner in owners:
         check_owner(settings, owner)
-        check_topic_id(settings, data, owner.topic_id)
+        check_topic_id(settings, data.topic_id, owner.topic_id)
     if owners:
         return is_ours
     if not is_new and any(_has_rows(shard) for shard in shards):
