@@ -22,9 +22,8 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.api import Engine
-from tablestore_engine.runtime.command_server.command_client import find_server
 from tablestore_engine.runtime.java import cache_folder
-from tablestore_engine.runtime.session_place import place_of
+from tablestore_engine.runtime.resident.session_place import place_of
 from tests.doses import is_nightly
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are served on Linux only")
@@ -153,7 +152,7 @@ def pair(tmp_path: Path) -> Iterator[tuple[Project, Project]]:
 
 def _server(project: Project, monkeypatch: pytest.MonkeyPatch) -> int | None:
     monkeypatch.setenv("TABLESTORE_CACHE", project.environment["TABLESTORE_CACHE"])
-    return find_server(place_of(project.folder))
+    return place_of(project.folder).process()
 
 
 def test_it_does_what_dbt_does(pair: tuple[Project, Project], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,8 +207,8 @@ def test_ctrl_c_in_a_query_and_the_next_command(
     _, served = pair
     assert served.run("build")[0] == 0
     server = _server(served, monkeypatch)
-    holder = place_of(served.folder).holder()
-    assert holder is not None
+    jvm = place_of(served.folder).jvm()
+    assert jvm is not None
     (served.folder / "models" / "slow.sql").write_text(SLOW)
     process = served.start(("run", "--select", "slow"))
     assert process.stdout is not None
@@ -225,7 +224,7 @@ def test_ctrl_c_in_a_query_and_the_next_command(
     (served.folder / "models" / "slow.sql").unlink()
     assert served.run("build")[0] == 0
     assert _server(served, monkeypatch) == server
-    assert place_of(served.folder).holder() == holder
+    assert place_of(served.folder).jvm() == jvm
 
 
 def _children(pid: int) -> list[int]:
@@ -238,13 +237,13 @@ def _children(pid: int) -> list[int]:
 def _victims(project: Project, caller: int, server: int | None) -> dict[str, list[int]]:
     """Processes that take part in a command, as they are now."""
     supervisors = [] if server is None else _children(server)
-    holder = place_of(project.folder).holder()
+    jvm = place_of(project.folder).jvm()
     return {
         "caller": [caller],
         "server": [] if server is None else [server],
         "supervisor": supervisors,
         "command": [one for each in supervisors for one in _children(each)],
-        "session": [] if holder is None else [holder.pid],
+        "jvm": [] if jvm is None else [jvm.pid],
     }
 
 
@@ -286,4 +285,4 @@ def test_without_a_session_it_is_dbt(tmp_path: Path) -> None:
     command = (sys.executable, "-m", "tablestore_engine.cli.main", "dbt")
     shutil.rmtree(folder / "snapshots")
     assert Project(folder, command, environment).run("parse")[0] == 0
-    assert not list(cache.glob("sessions/*/commands.*"))
+    assert not list(cache.glob("sessions/*/process.*"))

@@ -7,8 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 _PROGRAM = """
 import sys
 import pyarrow as pa
@@ -78,43 +76,3 @@ def test_what_spark_is_told_stands_in_no_command_line(tmp_path: Path) -> None:
     assert told.returncode == 0, told.stderr
     said = dict(line.split(": ", 1) for line in told.stdout.splitlines() if ": " in line)
     assert said == {"told": "[]", "memory": "True", "defaults": "kept", "kept": "[]"}
-
-
-_ML_PROGRAM = """
-import sys
-import pyarrow as pa
-from pyspark.ml.functions import vector_to_array, array_to_vector
-from pyspark.sql import SparkSession, functions as f
-from tablestore_engine.api import Engine, SparkSettings
-from tablestore_engine.spark import class_archive
-from tablestore_engine.spark.session_extensions import ML_FUNCTIONS
-class_archive.find_providers = lambda java: frozenset({ML_FUNCTIONS})  # as the builder of an archive finds them
-engine = Engine(sys.argv[1], spark=SparkSettings("local[1]", sql_only=sys.argv[2] == "sql"))
-engine.sql("select 1")
-def roundtrip(session):
-    made = session.range(1).select(array_to_vector(f.array(f.lit(0.5), f.lit(2.0))).alias("v"))
-    return made.select(vector_to_array("v").alias("a")).collect()[0].a
-try:
-    print("before:", roundtrip(SparkSession.builder.getOrCreate()))
-except Exception as error:
-    print("before:", type(error).__name__)
-print("by the engine:", roundtrip(engine.spark))
-"""
-
-
-@pytest.mark.parametrize(
-    ("kind", "before"),
-    [("sql", "AnalysisException"), pytest.param("any", "[0.5, 2.0]", marks=pytest.mark.nightly)],
-)
-def test_functions_of_ml_are_there_for_code_of_users(tmp_path: Path, kind: str, before: str) -> None:
-    """A program that runs SQL starts without them; whoever gets the session by Engine.spark has them."""
-    done = subprocess.run(
-        [sys.executable, "-c", _ML_PROGRAM, str(tmp_path / "warehouse"), kind],
-        env={**os.environ, "TABLESTORE_FAST_START": "0"},
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == [f"before: {before}", "by the engine: [0.5, 2.0]"]

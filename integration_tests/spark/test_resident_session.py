@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,17 @@ ENDLESS = f"""{UP}
 engine.sql("select count(*) from range(10000000) a cross join range(10000000) b where a.id + b.id < 0")
 """
 
+WATCH = """
+import json, sys, time
+from py4j.java_gateway import GatewayParameters, JavaGateway
+kept = json.load(open(sys.argv[1]))
+gateway = JavaGateway(gateway_parameters=GatewayParameters(port=kept["port"], auth_token=kept["secret"]))
+jobs = gateway.jvm.org.apache.spark.SparkContext.getOrCreate().statusTracker()
+for count, word in ((1, "runs"), (0, "cancelled")):
+    while len(jobs.getActiveJobIds()) != count:
+        time.sleep(0.05)
+    print(word, flush=True)
+"""
 HANGING = """
 import threading
 jvm = engine.spark.sparkContext._jvm
@@ -98,9 +109,9 @@ class Folder:
         found: dict[str, object] = json.loads(done.stdout)
         return found
 
-    def holder(self) -> int:
-        """Process id."""
-        pid = self.session("status")["pid"]
+    def jvm(self) -> int:
+        """Its process id."""
+        pid = self.session("status")["java_pid"]
         assert isinstance(pid, int)
         return pid
 
@@ -121,14 +132,19 @@ def folder(tmp_path: Path) -> Iterator[Folder]:
     made.session("stop")
 
 
-def wait_until_gone(pid: int) -> None:
+def wait_until(is_so: Callable[[], bool]) -> None:
     """Fails only when it would hang."""
     pause = threading.Event()
     for _ in range(HANG_SECONDS * 5):
-        if start_time(pid) is None:
+        if is_so():
             return
         pause.wait(0.2)
-    raise AssertionError(f"process {pid} runs on")
+    raise AssertionError("it does not come")
+
+
+def wait_until_gone(pid: int) -> None:
+    """A process that has ended."""
+    wait_until(lambda: start_time(pid) is None)
 
 
 def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
@@ -136,17 +152,17 @@ def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
     folder.run(WRITE.replace("ROWS", "[1, 2]"), "one")
     folder.run(WRITE.replace("ROWS", "[3]"), "two")
     assert folder.run(READ, "one") == "((1,), (2,))"
-    pid = folder.holder()
+    pid = folder.jvm()
     view, off = "create temporary view v as select 1", "s.conf.set('spark.sql.ansi.enabled', False)"
     leave = f"s = engine.spark; s.sql('{view}'); {off}"
     assert folder.run(f"{READ}; {leave}", "two") == "((3,),)"
     look = "s = engine.spark; print(s.catalog.listTables(), s.conf.get('spark.sql.ansi.enabled'))"
     assert folder.run(look, "one") == "[] true"
     assert folder.run(READ, "one") == "((1,), (2,))"
-    assert folder.holder() == pid
+    assert folder.jvm() == pid
     places = [*(Path(folder.environment["TABLESTORE_CACHE"]) / "sessions").iterdir()]
     assert [stat.S_IMODE(one.stat().st_mode) for one in places] == [0o700]
-    assert stat.S_IMODE((places[0] / "state.json").stat().st_mode) == 0o600
+    assert stat.S_IMODE((places[0] / "spark.json").stat().st_mode) == 0o600
 
 
 def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> None:
@@ -163,9 +179,9 @@ def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> No
     )
     assert first.stdout is not None
     assert first.stdout.readline() == "up\n"
-    pid = folder.holder()
+    pid = folder.jvm()
     assert folder.run(READ) == "((1,), (2,))"
-    assert folder.holder() == pid
+    assert folder.jvm() == pid
     assert first.communicate("go\n", timeout=HANG_SECONDS)[0].strip() == "((1,), (2,))"
 
 
@@ -175,55 +191,80 @@ def test_session_of_a_stopped_query_stays_for_the_next_command(
 ) -> None:
     """The query's job is cancelled; the same JVM serves the next command, and a third one after it."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
-    before = folder.holder()
+    before = folder.jvm()
     process = folder.start(ENDLESS)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"
     process.send_signal(number)
     process.communicate()
-    assert folder.holder() == before
+    assert folder.jvm() == before
     running = "print(list(engine.spark.sparkContext.statusTracker().getActiveJobsIds()))"
     assert folder.run(running) == "[]"
     assert folder.run(READ) == "((1,),)"
-    assert folder.holder() == before
+    assert folder.jvm() == before
 
 
 def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> None:
     """As the analysis of a deep plan: no cancelled job ends it. The next command has another JVM."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
-    before = folder.holder()
+    before = folder.jvm()
     process = folder.start(HANGING)
     assert process.stdout is not None
     assert process.stdout.readline() == "hangs\n"
     process.kill()
     process.communicate()
     assert folder.run(READ) == "((1,),)"
-    assert folder.holder() != before
+    assert folder.jvm() != before
     wait_until_gone(before)
 
 
 def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
-    """Its holder ends by itself, and the next command starts another one."""
+    """The process that kept it ends by itself, and the next command starts another one."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
-    before = folder.holder()
-    state = next(Path(folder.environment["TABLESTORE_CACHE"]).glob("sessions/*/state.json"))
-    os.kill(json.loads(state.read_text())["java"], signal.SIGKILL)
-    wait_until_gone(json.loads(state.read_text())["java"])
-    assert folder.session("status")["pid"] is None
-    assert not state.exists()
+    before, process = folder.jvm(), folder.session("status")["pid"]
+    os.kill(before, signal.SIGKILL)
+    wait_until_gone(before)
+    assert folder.session("status")["java_pid"] is None
+    assert isinstance(process, int)
+    wait_until_gone(process)
+    assert folder.run(READ) == "((1,),)"
+    assert folder.jvm() != before
+
+
+def test_jvm_of_a_killed_process_ends(folder: Folder) -> None:
+    """Nobody else holds its input. The next command starts another one."""
+    folder.run(WRITE.replace("ROWS", "[1]") + READ)
+    before, process = folder.jvm(), folder.session("status")["pid"]
+    assert isinstance(process, int)
+    os.kill(process, signal.SIGKILL)
     wait_until_gone(before)
     assert folder.run(READ) == "((1,),)"
-    assert folder.holder() != before
+    assert folder.jvm() != before
+
+
+def test_jobs_of_a_killed_command_are_cancelled_by_the_process(folder: Folder) -> None:
+    """No other command comes for that."""
+    folder.run("engine.spark")
+    process = folder.start(ENDLESS)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "up\n"
+    [kept] = Path(folder.environment["TABLESTORE_CACHE"]).glob("sessions/*/spark.json")
+    watch = subprocess.Popen([sys.executable, "-c", WATCH, str(kept)], stdout=subprocess.PIPE, text=True)
+    assert watch.stdout is not None
+    assert watch.stdout.readline() == "runs\n"
+    process.kill()
+    process.communicate()
+    assert watch.communicate(timeout=HANG_SECONDS)[0] == "cancelled\n"
 
 
 def test_other_settings_are_another_session(folder: Folder) -> None:
     """A JVM takes its settings when it starts."""
     folder.run(WRITE.replace("ROWS", "[1]"))
     folder.run(READ)
-    pid = folder.holder()
+    pid = folder.jvm()
     show = "print(engine.spark.conf.get('spark.sql.session.timeZone'))"
     assert folder.run(show, conf="'spark.sql.session.timeZone': 'Asia/Tokyo'") == "Asia/Tokyo"
-    assert folder.holder() != pid
+    assert folder.jvm() != pid
     wait_until_gone(pid)
 
 
@@ -231,17 +272,16 @@ def test_a_session_ends_by_itself_and_when_it_is_stopped(folder: Folder) -> None
     """After the idle time; by `stop`, after which commands start Spark themselves."""
     folder.session("start", "--idle", "0.05")
     folder.run("engine.spark")
-    pid = folder.session("status")["pid"]
-    if pid is not None:
-        wait_until_gone(int(str(pid)))
+    wait_until(lambda: folder.session("status")["pid"] is None)
     folder.session("start")
     folder.run("engine.spark")
-    pid = folder.holder()
+    pid = folder.jvm()
     assert folder.session("stop") == {
         "folder": str(folder.path),
         "wanted": False,
         "pid": None,
-        "dbt_pid": None,
+        "java_pid": None,
+        "program": None,
         "idle_seconds": None,
     }
     wait_until_gone(pid)

@@ -41,7 +41,6 @@ from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings, make_active
-from tablestore_engine.spark.session_extensions import give_ml_functions
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.store.write.write_request import WriteMode
@@ -149,14 +148,9 @@ class Engine(EngineNames):
         session = self._warehouse.resolver.session
         if not self._is_registered:
             register_source(session, self._warehouse.session.scratch())
-            give_ml_functions(session)
             self._is_registered = True
         make_active(session)
         return session
-
-    def start_spark_ahead(self) -> None:
-        """Begin to start the Spark session in the background; returns at once. For programs that will need it soon."""
-        self._warehouse.session.start_ahead()
 
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""

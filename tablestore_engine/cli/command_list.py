@@ -70,7 +70,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "set up": {
         "init": _ours("init", "create a small dbt project that builds at once"),
         "doctor": _ours("doctor", "check Java, Spark, warehouse and broker"),
-        "session": _ours("session_command", "a Spark session that stays for the next command"),
+        "session": _ours("session_command", "Spark and dbt stay loaded for the next command"),
         "dbt": CommandEntry(
             f"{_CLI}dbt_command", "dbt, without its start while a session stays", is_passed_on=True
         ),

@@ -1,4 +1,4 @@
-"""`tablestore dbt`: dbt itself; with a resident session in a process that has loaded it already.
+"""`tablestore dbt`: dbt itself; with a resident session a fork of the process that has loaded it.
 
 CHANGE     which commands of `tablestore dbt` run in a loaded process
 INVARIANT  every word goes to dbt as it is. Commands that ask, serve or install run in a dbt of their own.
@@ -14,8 +14,8 @@ from pathlib import Path
 
 from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.runtime.command_server.command_client import run_served
-from tablestore_engine.runtime.session_place import place_of
+from tablestore_engine.runtime.resident.process_client import run_served
+from tablestore_engine.runtime.resident.session_place import place_of
 
 Run = Callable[[argparse.Namespace], int]
 PROGRAM = "dbt.adapters.tablestore.loaded_dbt"

@@ -135,7 +135,7 @@ def spark_settings(target: LazyTarget, master: str | None, conf: Mapping[str, st
     """`spark:` of the profile; `master` and `conf` of the command win."""
     found = target.find()
     if found is None:
-        return SparkSettings(master or SparkSettings.master, conf, sql_only=True)
+        return SparkSettings(master or SparkSettings.master, conf)
     chosen = master or found.spark_master
     fetches = found.fetches_connector and chosen.startswith("local")
     return SparkSettings(
@@ -143,7 +143,6 @@ def spark_settings(target: LazyTarget, master: str | None, conf: Mapping[str, st
         {**dict(found.spark_conf), **conf},
         found.read_way,
         more_jars=partial(fetch_s3_jars, say) if fetches else tuple,
-        sql_only=True,
     )
 
 

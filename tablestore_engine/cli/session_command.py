@@ -1,16 +1,14 @@
-"""`tablestore session`: a Spark session that stays for the next command of this folder."""
+"""`tablestore session`: Spark and dbt stay loaded for the next command of this folder."""
 
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
-from tablestore_engine.runtime.command_server.command_client import find_server, stop_server
-from tablestore_engine.runtime.session_place import SessionPlace, place_of
-from tablestore_engine.spark.resident_session import IDLE_SECONDS
+from tablestore_engine.runtime.resident.process_client import stop_session
+from tablestore_engine.runtime.resident.session_place import IDLE_SECONDS, SessionPlace, place_of
 
 Run = Callable[[argparse.Namespace], int]
 
@@ -28,41 +26,30 @@ def _session(arguments: argparse.Namespace) -> int:
     if arguments.action == "start":
         place.want(arguments.idle * 60)
     elif arguments.action == "stop":
-        place.forget()
-        stop_server(place)
-    place.drop_dead()
-    _tell(place, as_json=arguments.json)
+        stop_session(place)
+    if arguments.json:
+        print_json(_facts(place))
+    else:
+        write_out(_sentence(place))
     return 0
 
 
-def _tell(place: SessionPlace, *, as_json: bool) -> None:
-    if as_json:
-        _tell_json(place)
-        return
-    holder, idle = place.holder(), place.idle_seconds
+def _facts(place: SessionPlace) -> dict[str, object]:
+    jvm, idle = place.jvm(), place.idle_seconds
+    processes = {"pid": place.process(), "java_pid": jvm and jvm.pid, "program": place.program()}
+    return {"folder": str(place.working), "wanted": idle is not None, **processes, "idle_seconds": idle}
+
+
+def _sentence(place: SessionPlace) -> str:
+    process, jvm, idle = place.process(), place.jvm(), place.idle_seconds
     if idle is None:
-        write_out(f"commands in {place.working} start Spark themselves")
-        return
-    if holder is None:
-        write_out(f"the next command in {place.working} that needs Spark starts a session that stays")
-    else:
-        ends = f"it ends {idle / 60:g} minutes after the last command"
-        write_out(f"a session for {place.working} runs (process {holder.pid}); {ends}")
-    if sys.platform == "linux":
-        write_out(f"`tablestore dbt build` is faster still: {_dbt_text(find_server(place))}")
-
-
-def _tell_json(place: SessionPlace) -> None:
-    holder = place.holder()
-    facts = {"wanted": place.idle_seconds is not None, "pid": None if holder is None else holder.pid}
-    more = {"dbt_pid": find_server(place), "idle_seconds": place.idle_seconds}
-    print_json({"folder": str(place.working), **facts, **more})
-
-
-def _dbt_text(pid: int | None) -> str:
-    if pid is None:
-        return "the first such command starts a process that has dbt loaded, and stays too"
-    return f"process {pid} has dbt loaded"
+        return f"commands in {place.working} start Spark and dbt themselves"
+    if process is None:
+        return f"the next command in {place.working} that needs Spark, or `tablestore dbt`, starts a process that stays"
+    keeps = [f"Spark (Java process {jvm.pid})"] if jvm is not None else []
+    keeps += ["dbt"] if place.program() is not None else []
+    ends = f"it ends {idle / 60:g} minutes after the last command"
+    return f"process {process} keeps {' and '.join(keeps)} for {place.working}; {ends}"
 
 
 REGISTER = {"session": _register_session}

@@ -2,8 +2,7 @@
 
 CHANGE     the archive of Spark's classes
 Steps      build: claim the mark file → the base, if this Java has none → run the session on it with
-           -XX:ArchiveClassesAtExit=<aside> → providers of extensions beside it → replace → the mark goes → archives
-           that were not used for longest go
+           -XX:ArchiveClassesAtExit=<aside> → replace → the mark goes → archives that were not used for longest go
 INVARIANT  an archive appears whole or not at all; a JVM that cannot use it starts as if there were none.
 INVARIANT  an archive belongs to the very jars that it was made from (spark_jars.identity_of): Java compares their
            paths and times, and loads every class from its jar when one differs.
@@ -30,7 +29,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from tablestore_engine.runtime.java import JavaChoice, cache_folder, make_in_cache
-from tablestore_engine.spark.spark_jars import find_extension_providers, identity_of, jars_folder
+from tablestore_engine.spark.spark_jars import identity_of, jars_folder
 
 FAST_START_ENV = "TABLESTORE_FAST_START"
 _STALE_SECONDS = 900
@@ -46,14 +45,6 @@ def archive_path(java: JavaChoice) -> Path:
     """One archive per Java version, Java home, and the jars of one Spark."""
     key = re.sub(r"[^A-Za-z0-9.]+", "_", f"{pyspark.__version__}-{java.version}-{java.home}")
     return cache_folder() / "class-archive" / f"spark-{key}-{identity_of(jars_folder())}.jsa"
-
-
-def find_providers(java: JavaChoice) -> frozenset[str] | None:
-    """What session_extensions.may_wait asks for: classes that the builder of the archive has found in Spark's jars."""
-    try:
-        return frozenset(_providers_path(archive_path(java)).read_text("utf-8").split())
-    except OSError:
-        return None
 
 
 def is_wanted() -> bool:
@@ -120,10 +111,6 @@ def _mark(path: Path) -> Path:
     return path.with_suffix(".building")
 
 
-def _providers_path(path: Path) -> Path:
-    return path.with_suffix(".providers")
-
-
 def _claim(mark: Path) -> bool:
     """Create the mark exclusively; a mark left by a builder that died is taken over after a while."""
     make_in_cache(mark.parent)
@@ -170,7 +157,6 @@ def main(target: str, base: str = "") -> None:
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         _run_session(aside, base, path.with_name(f".rows-{os.getpid()}"))
-        _providers_path(path).write_text("\n".join(sorted(find_extension_providers(jars_folder()))), "utf-8")
         aside.replace(path)
         _mark(path).unlink(missing_ok=True)
     finally:
@@ -182,8 +168,7 @@ def _drop_unused(folder: Path) -> None:
     """All but the archives that were used last. A JVM that has one mapped keeps it; the next one starts without."""
     archives = sorted(folder.glob("spark-*.jsa"), key=lambda one: one.stat().st_mtime, reverse=True)
     for old in archives[_KEPT:]:
-        for path in (old, _providers_path(old)):
-            path.unlink(missing_ok=True)
+        old.unlink(missing_ok=True)
 
 
 def _run_session(archive: Path, base: str, rows: Path) -> None:

@@ -18,31 +18,18 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 
 from tablestore_engine.fileio.storage_errors import explained
-from tablestore_engine.runtime import jvm_ahead
-from tablestore_engine.runtime.jvm_ahead import JvmStart
-from tablestore_engine.spark.spark_jars import jars_folder
 
 _SUBMIT_ENV = "PYSPARK_SUBMIT_ARGS"
 _DEFAULTS = "--load-spark-defaults"  # the user's spark-defaults.conf counts below ours
 _SHELL = "pyspark-shell"
-# What the JVM itself takes before any session asks; everything else reaches it with the session.
-_OF_THE_JVM = ("spark.driver.extraJavaOptions", "spark.driver.memory")
-_OF_SQL = ("spark.sql.", "spark.driver.memory", "spark.default.parallelism", "spark.ui.")
 
 
-def launch(conf: SparkConf, start: JvmStart | None, scratch: Path, log: Path) -> None:
+def launch(conf: SparkConf, scratch: Path, log: Path, *, stays: bool) -> None:
     """The JVM, whose own output (start-up noise, Python workers' stderr) goes to the log, not to the user.
 
-    `start`: how it may be started ahead (plan_start). Nothing when this process has a JVM.
+    Nothing when this process has a JVM. `stays`: it is the process's child alone, a terminal does not end it.
     """
     if SparkContext._gateway is not None:
-        return
-    running = jvm_ahead.take(start, log)
-    if running is not None:
-        gateway = join_gateway(running.port, running.secret)
-        gateway.proc = running.process
-        for key, value in conf.getAll():  # as the properties file would have
-            gateway.jvm.java.lang.System.setProperty(key, value)
         return
     with _properties_file(conf, scratch) as path:
         submit = " ".join(
@@ -50,23 +37,8 @@ def launch(conf: SparkConf, start: JvmStart | None, scratch: Path, log: Path) ->
         )
         with log.open("ab") as sink, environment({_SUBMIT_ENV: submit}, replace=True):
             # once it listens it has read the file
-            gateway = launch_gateway(None, {"stdout": sink, "stderr": sink})  # type: ignore[no-untyped-call]
+            gateway = launch_gateway(None, {"stdout": sink, "stderr": sink, "start_new_session": stays})  # type: ignore[no-untyped-call]
         SparkContext._ensure_initialized(gateway=gateway)
-
-
-def plan_start(
-    asked: Mapping[str, str], conf: Mapping[str, str], added: Mapping[str, str], parent: Path
-) -> JvmStart | None:
-    """How the JVM of such a session can begin before the session is asked for; None where more than `asked` for SQL
-    decides over it.
-
-    `asked`: the user's conf; `conf`: the whole one; `added`: over the environment; `parent`: of scratch folders.
-    """
-    if _SUBMIT_ENV in os.environ or "spark.jars" in conf or not all(key.startswith(_OF_SQL) for key in asked):
-        return None
-    told = [part for key in _OF_THE_JVM if key in conf for part in ("--conf", f"{key}={conf[key]}")]
-    program = jars_folder().parent / "bin" / "spark-submit"
-    return JvmStart(str(program), (_DEFAULTS, *told, _SHELL), dict(added), str(parent))
 
 
 def join_gateway(port: int, secret: str) -> Any:  # noqa: ANN401 - py4j has no types

@@ -1,19 +1,16 @@
 """The Spark session of one warehouse, started by whatever needs it first: a statement, or work on many rows.
 
-INVARIANT  no JVM before that, unless the caller says that it will be needed: `start_ahead`.
+INVARIANT  no JVM before that.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import fetch_rows
@@ -38,18 +35,6 @@ class LazySession:
             if self._session is None:
                 self._session = open_session(self.settings, self._place)
             return self._session
-
-    def start_ahead(self) -> None:
-        """Begin the start in a thread of its own; returns at once. What fails there fails again in `get`.
-
-        The process does not wait for that thread when it ends: the JVM ends with it.
-        """
-        if self._session is None:
-            threading.Thread(target=self._try_start, name="spark start", daemon=True).start()
-
-    def _try_start(self) -> None:
-        with suppress(TablestoreError, OSError):
-            self.get()
 
     @property
     def is_started(self) -> bool:

@@ -28,15 +28,13 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.errors import FixRequest, StorageError, Unsupported
 from tablestore_engine.fileio.storage_errors import explained
-from tablestore_engine.runtime import jvm_ahead
 from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
-from tablestore_engine.spark.jvm_launch import environment, forget_gateway, launch, plan_start
+from tablestore_engine.spark.jvm_launch import environment, forget_gateway, launch
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resident_session import attach
-from tablestore_engine.spark.session_extensions import LOADS_PROVIDERS, may_wait
 
 PYSPARKS = ((4, 1), (4, 2), (4, 3))  # minor versions that the nightly run tests
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
@@ -92,8 +90,7 @@ _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
 class SparkSettings:
     """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
 
-    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`. `sql_only`: code of
-    users gets the session by Engine.spark alone. What only code can use, functions of pyspark.ml, is loaded there.
+    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`.
 
     >>> cluster = Engine("./warehouse", spark=SparkSettings("local[2]", conf={"spark.sql.shuffle.partitions": "4"}))
     """
@@ -104,7 +101,6 @@ class SparkSettings:
     more_jars: Callable[[], Sequence[str]] = field(
         default=tuple, compare=False, repr=False
     )  # asked at the start
-    sql_only: bool = False
 
     @property
     def is_local(self) -> bool:
@@ -220,12 +216,13 @@ def _attach(settings: SparkSettings) -> SparkSession | None:
     if not settings.is_local:
         return None
     conf = {key: str(value) for key, value in settings.conf.items()}
+    how = {"master": settings.master, "conf": conf, "jars": [*settings.more_jars()]}
     with _own_interrupt():
-        return attach({"master": settings.master, "conf": conf, "jars": [*settings.more_jars()]})
+        return attach(how, lambda folder: start_session(settings, folder, stays=True))
 
 
-def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
-    """A JVM and its session. Raises FixRequest TS1504."""
+def start_session(settings: SparkSettings, scratch: Path, *, stays: bool = False) -> SparkSession:
+    """A JVM and its session; `stays`: a terminal that is closed does not end the JVM. Raises FixRequest TS1504."""
     if settings.master.startswith("sc://"):
         raise FixRequest(
             "TS1504",
@@ -239,13 +236,10 @@ def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
         flags = f"{flags} {class_archive.archive_flags(java)}".strip()
     log = scratch / "spark.log"
     conf = spark_conf(settings, scratch, flags)
-    if settings.is_local and settings.sql_only and may_wait(class_archive.find_providers(java), conf):
-        conf[LOADS_PROVIDERS] = "false"
-    with environment(_start_environment(settings, java.home)) as added:
-        start = plan_start(settings.conf, conf, added, scratch.parent) if settings.is_local else None
+    with environment(_start_environment(settings, java.home)):
         try:
             spark_config = SparkConf(loadDefaults=False).setMaster(settings.master).setAll(list(conf.items()))
-            launch(spark_config, start, scratch, log)
+            launch(spark_config, scratch, log, stays=stays)
             with _own_interrupt():
                 session = SparkSession.builder.config(conf=spark_config).getOrCreate()
         except StorageError:
@@ -254,7 +248,6 @@ def start_session(settings: SparkSettings, scratch: Path) -> SparkSession:
         except (PySparkException, Py4JError, OSError) as error:
             forget_gateway()
             raise _not_started(settings, java.sentence, error, log) from error
-    jvm_ahead.keep(start)
     if settings.is_local:
         class_archive.build_in_background(java)
     else:

@@ -1,4 +1,4 @@
-"""The jars of the Spark that a session is started with: where they lie, whether they changed, what they extend.
+"""The jars of the Spark that a session is started with: where they lie, whether they changed.
 
 INVARIANT  two folders with one identity are the same files at the same place: Java takes a class archive only then.
 """
@@ -7,12 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import os
-import zipfile
 from pathlib import Path
 
 import pyspark
-
-PROVIDERS = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
 
 
 def jars_folder() -> Path:
@@ -29,17 +26,3 @@ def identity_of(folder: Path) -> str:
                 status = jar.stat()
                 facts.append(f"{jar.name} {status.st_size} {status.st_mtime_ns}")
     return hashlib.sha256("\n".join(facts).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def find_extension_providers(folder: Path) -> frozenset[str]:
-    """Classes by which jars add to each session that starts, as Java's ServiceLoader would find them.
-
-    Opens every jar: half a second. Raises OSError, zipfile.BadZipFile.
-    """
-    found: set[str] = set()
-    for jar in sorted(folder.glob("*.jar")):
-        with zipfile.ZipFile(jar) as file:
-            if PROVIDERS in file.namelist():
-                lines = file.read(PROVIDERS).decode("utf-8").splitlines()
-                found.update(line.partition("#")[0].strip() for line in lines)
-    return frozenset(found - {""})

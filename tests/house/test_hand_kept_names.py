@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import pytest
-from dbt.cli.main import cli
 
-from dbt.adapters.tablestore import early_start
 from dbt.adapters.tablestore.gate.whole_run import _TABLES
 from docs.generate import collect_errors
 from tablestore_engine.catalog.functions import FunctionDefinition, decode_function, encode_function
@@ -160,11 +158,6 @@ def test_keys_of_a_snapshot_file_stand_in_the_order_of_java() -> None:
         "properties nextRowId operation"
     )
     assert keys == java.split()
-
-
-def test_commands_of_dbt_are_those_that_the_early_start_knows() -> None:
-    """A command that a new dbt brings is placed: it runs queries of nodes or it does not."""
-    assert set(cli.commands) == early_start._COMMANDS
 
 
 def test_materializations_that_publish_tables_are_those_that_the_macros_define() -> None:

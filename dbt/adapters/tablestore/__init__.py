@@ -1,7 +1,6 @@
 """dbt adapter `tablestore`: dbt on Spark with atomic Paimon snapshots and an exactly-once Kafka changelog."""
 
-import dbt.adapters.tablestore.garbage_collection  # isort: skip - before the many objects of the others
-import dbt.adapters.tablestore.early_start  # isort: skip  # noqa: F401 - beside the imports that follow
+import dbt.adapters.tablestore.garbage_collection  # isort: skip  # noqa: F401 - before the many objects of the others
 
 from dbt.adapters.base.plugin import AdapterPlugin
 

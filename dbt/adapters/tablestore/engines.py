@@ -1,19 +1,16 @@
 """One engine per warehouse and process, shared by dbt's threads and by successive runs in one process.
 
-CHANGE     which dbt commands start Spark ahead
 WHY        an engine owns the Spark session; a JVM holds one, and starting it is most of a small dbt run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 
 from dbt.adapters.tablestore.credentials import EngineSettings
-from dbt.adapters.tablestore.early_start import QUERYING
 from dbt.adapters.tablestore.messages import TerminalMessages
-from tablestore_engine.api import Engine, SparkSettings, TablestoreError
+from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.spi import OrderedLock, Rank, fetch_s3_jars
 
 logger = TerminalMessages("Tablestore")
@@ -38,7 +35,6 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 conf=dict(warehouse.spark_conf),
                 read_way=warehouse.read_way,
                 more_jars=_jars_of(warehouse),
-                sql_only=True,
             )
             engine = Engine(
                 warehouse.location,
@@ -50,10 +46,3 @@ def get_engine(warehouse: EngineSettings) -> Engine:
             )
             _ENGINES[warehouse] = engine
         return engine
-
-
-def start_spark_ahead(warehouse: EngineSettings, command: str | None) -> None:
-    """While dbt reads the project; only for commands that run queries of nodes, `dbt test` often needs no Spark."""
-    if command in QUERYING:
-        with suppress(TablestoreError):  # the first connection says it
-            get_engine(warehouse).start_spark_ahead()

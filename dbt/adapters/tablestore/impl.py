@@ -29,7 +29,7 @@ from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreCo
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.engines import get_engine, start_spark_ahead
+from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_sigterm
@@ -91,7 +91,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
         self.connections.versions_for = self.writer.pinned.of
         self.connections.reads_for = self.writer.tests.start
-        start_spark_ahead(self._warehouse, getattr(getattr(config, "args", None), "which", None))
 
     @classmethod
     def type(cls) -> str:

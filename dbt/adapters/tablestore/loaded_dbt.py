@@ -1,4 +1,4 @@
-"""dbt as a program that a command server loads, and forks for each command of `tablestore dbt`.
+"""dbt as a program that a resident process loads, and forks for each command of `tablestore dbt`.
 
 INVARIANT  `load` reads nothing of the project and starts no JVM: a command does both.
 """
@@ -20,7 +20,7 @@ _MODULES = (
 
 def load() -> None:
     """In the server, once."""
-    sys.argv[:] = ["dbt"]  # as which the adapter sets the garbage collector, and begins no JVM
+    sys.argv[:] = ["dbt"]  # as which the adapter sets the garbage collector
     for name in _MODULES:
         importlib.import_module(name)
 

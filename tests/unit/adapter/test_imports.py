@@ -18,9 +18,6 @@ OF_DBT = {
     "profile_reader": {"dbt.cli.flags", "dbt.config.runtime", "dbt.flags"},  # profiles as dbt reads them
 }
 ENTRY_POINTS = ("tablestore_engine.api", "tablestore_engine.spi")
-BEFORE_IMPORTS = {
-    ("early_start", "tablestore_engine.runtime.jvm_ahead")
-}  # it begins a JVM beside those of api
 
 
 def module_of(path: Path) -> str:
@@ -43,8 +40,7 @@ def imports_of(path: Path) -> set[str]:
 def test_module_imports_only_the_two_entry_points_of_the_engine(path: Path) -> None:
     """api and spi; no other module of the engine, no Spark, no Kafka, and of dbt-core what OF_DBT names."""
     for name in imports_of(path):
-        is_entry = name in ENTRY_POINTS or (module_of(path), name) in BEFORE_IMPORTS
-        assert not name.startswith("tablestore_engine") or is_entry, name
+        assert not name.startswith("tablestore_engine") or name in ENTRY_POINTS, name
         assert not name.startswith(("pyspark", "py4j", "confluent_kafka")), name
         if name not in OF_DBT.get(module_of(path), set()):
             assert not name.startswith("dbt.") or name.startswith(("dbt.adapters", "dbt.include")), name

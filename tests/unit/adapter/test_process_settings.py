@@ -7,11 +7,7 @@ import sys
 
 import pytest
 
-from dbt.adapters.tablestore import engines
-from dbt.adapters.tablestore.credentials import EngineSettings
-from dbt.adapters.tablestore.engines import start_spark_ahead
 from dbt.adapters.tablestore.garbage_collection import is_dbt_command
-from tablestore_engine.api import Engine
 
 
 @pytest.mark.parametrize(
@@ -40,31 +36,3 @@ def test_only_dbt_collects_less(program: str) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == [str(program != "dbt")]
-
-
-@pytest.mark.parametrize(
-    ("command", "expected"),
-    [
-        ("run", 1),
-        ("build", 1),
-        ("show", 1),
-        ("snapshot", 1),
-        ("test", 0),
-        ("parse", 0),
-        ("docs", 0),
-        (None, 0),
-    ],
-)
-def test_commands_that_run_queries_start_spark_ahead(
-    command: str | None, expected: int, monkeypatch: pytest.MonkeyPatch, tmp_path: object
-) -> None:
-    """`dbt test` and what reads no rows wait until something needs Spark."""
-    started: list[Engine] = []
-
-    def note(engine: Engine) -> None:  # a function becomes a method, started.append does not
-        started.append(engine)
-
-    monkeypatch.setattr(Engine, "start_spark_ahead", note)
-    monkeypatch.setattr(engines, "_ENGINES", {})
-    start_spark_ahead(EngineSettings(str(tmp_path), "local[1]", (), ()), command)
-    assert len(started) == expected

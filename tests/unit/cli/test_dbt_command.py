@@ -13,6 +13,8 @@ from dbt.cli.main import cli
 
 from tablestore_engine.cli import dbt_command
 from tablestore_engine.cli.main import main
+from tablestore_engine.runtime.resident.session_place import PROCESS, KeptJvm, place_of
+from tablestore_engine.runtime.server_process import write_state
 
 
 def _run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -70,16 +72,24 @@ def test_without_dbt_it_says_so(
     assert "TS1962" in capsys.readouterr().err
 
 
-def test_session_names_both_processes(
+def test_session_says_what_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """For people in sentences, for programs as JSON; nothing runs yet."""
+    """For people in a sentence, for programs as JSON."""
     monkeypatch.setenv("TABLESTORE_CACHE", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     assert main(["session", "start"]) == 0
-    assert "starts a process that has dbt loaded" in capsys.readouterr().out
+    assert "starts a process that stays" in capsys.readouterr().out
     assert main(["session", "status", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
-    assert (told["wanted"], told["pid"], told["dbt_pid"]) == (True, None, None)
+    assert (told["wanted"], told["pid"], told["java_pid"], told["program"]) == (True, None, None, None)
+    place = place_of(tmp_path)
+    for program, words in ((None, "keeps Spark (Java"), ("dbt", f"(Java process {os.getpid()}) and dbt for")):
+        write_state(place.folder / PROCESS, os.getpid(), {"program": program})
+        place.write_jvm(KeptJvm(os.getpid(), 1, "s", "d"))
+        assert main(["session", "status"]) == 0
+        assert words in capsys.readouterr().out
+    (place.folder / PROCESS).unlink()
+    (place.folder / "spark.json").unlink()
     assert main(["session", "stop"]) == 0
-    assert "start Spark themselves" in capsys.readouterr().out
+    assert "start Spark and dbt themselves" in capsys.readouterr().out

@@ -84,21 +84,20 @@ def test_an_archive_is_of_the_very_jars(
 def test_archives_that_were_not_used_for_longest_go(
     tmp_path: Path, builds: list[tuple[list[str], object]]
 ) -> None:
-    """Each use counts; providers go with their archive, bases of other Javas stay."""
+    """Each use counts; bases of other Javas stay."""
     java = _with_base(tmp_path / "java")
     used = class_archive.archive_path(java)
     others = [used.with_name(f"spark-{number}.jsa") for number in range(4)]
     used.parent.mkdir(parents=True)
     for seconds, archive in enumerate([used, *others], 1):
         archive.touch()
-        archive.with_suffix(".providers").touch()
         os.utime(archive, (seconds, seconds))
     base = used.with_name("java-21.jsa")
     base.touch()
     assert class_archive.archive_flags(java)
     class_archive._drop_unused(used.parent)
     kept = {used, others[2], others[3]}
-    assert set(used.parent.iterdir()) == {*kept, *(one.with_suffix(".providers") for one in kept), base}
+    assert set(used.parent.iterdir()) == {*kept, base}
 
 
 def test_the_builder_does_not_run_in_the_users_folder(

@@ -1,8 +1,9 @@
-"""A session that is started ahead is started once, and its failure is said to who needs it."""
+"""The session of an engine is started once, and its failure is said to who needs it."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +20,38 @@ def _session(folder: Path) -> LazySession:
     return LazySession(SparkSettings(), ScratchPlace(str(folder)))
 
 
-def test_who_needs_it_waits_for_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """start_ahead returns while the start is on its way; get returns its session, and nothing starts twice."""
-    may_end, starts, session = threading.Event(), list[str](), object()
+def test_threads_that_need_it_at_once_start_it_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one waits for the start of the first."""
+    asked, starts, session = threading.Barrier(2), list[str](), object()
 
-    def open_slowly(*_: Any) -> object:
-        starts.append(threading.current_thread().name)
-        may_end.wait()
+    def open_one(*_: Any) -> object:
+        starts.append("start")
         return session
 
-    monkeypatch.setattr(lazy_session, "open_session", open_slowly)
+    def get(_: int) -> object:
+        asked.wait()
+        return lazy.get()
+
+    monkeypatch.setattr(lazy_session, "open_session", open_one)
     lazy = _session(tmp_path)
-    lazy.start_ahead()
     assert not lazy.is_started
-    threading.Timer(0.01, may_end.set).start()
-    assert lazy.get() is session
-    lazy.start_ahead()
-    assert starts == ["spark start"]
+    with ThreadPoolExecutor(2) as threads:
+        assert [*threads.map(get, range(2))] == [session, session]
+    assert (starts, lazy.is_started) == (["start"], True)
 
 
-def test_a_failure_is_raised_where_the_session_is_needed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The thread of the start says nothing."""
-    tried = threading.Semaphore(0)
+def test_a_failed_start_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is raised where the session is needed; the next one who needs it may be luckier."""
+    tries, session = list[str](), object()
 
-    def fail(*_: Any) -> object:
-        tried.release()
-        raise FixRequest("TS1504", "Spark did not start", why="no Java", fix="install one")
+    def fail_once(*_: Any) -> object:
+        tries.append("try")
+        if len(tries) == 1:
+            raise FixRequest("TS1504", "Spark did not start", why="no Java", fix="install one")
+        return session
 
-    monkeypatch.setattr(lazy_session, "open_session", fail)
+    monkeypatch.setattr(lazy_session, "open_session", fail_once)
     lazy = _session(tmp_path)
-    lazy.start_ahead()
-    assert tried.acquire(timeout=60)
     with pytest.raises(FixRequest, match="TS1504"):
         lazy.get()
+    assert lazy.get() is session

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
+import json
 import os
-from dataclasses import replace
+import signal
+import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tablestore_engine.runtime.server_process import start_time
-from tablestore_engine.runtime.session_place import HolderState, SessionPlace, place_of
+from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.runtime.resident.session_place import PROCESS, KeptJvm, SessionPlace, place_of
+from tablestore_engine.runtime.server_process import write_state
 from tablestore_engine.spark.resident_session import digest_of
 
 SETTINGS = {"master": "local[2]", "conf": {"a": "1"}, "jars": []}
@@ -59,41 +65,35 @@ def test_folders_have_sessions_of_their_own(tmp_path: Path, place: SessionPlace)
 def test_a_state_of_a_dead_process_is_none(place: SessionPlace) -> None:
     """Nor is one of a later process that got the same id, or whose JVM is gone; a damaged file is none."""
     place.want(60)
-    own = start_time(os.getpid())
-    assert own is not None
-    alive = HolderState(os.getpid(), own, 1, "s", "d", os.getpid(), own)
-    place.publish(alive)
-    assert place.holder() == alive
-    for dead in (replace(alive, begun="long ago"), replace(alive, java_begun="long ago")):
-        place.publish(dead)
-        assert place.holder() is None
-    (place.folder / "state.json").write_text("{")
-    assert place.holder() is None
+    kept = KeptJvm(os.getpid(), 1, "s", "d")
+    place.write_jvm(kept)
+    assert place.jvm() is None
+    write_state(place.folder / PROCESS, os.getpid(), {"program": "dbt"})
+    assert (place.jvm(), place.process(), place.program()) == (kept, os.getpid(), "dbt")
+    for file in (place.folder / PROCESS, place.folder / "spark.json"):
+        alive = file.read_text()
+        for text in (json.dumps({**json.loads(alive), "started": "long ago"}), "{"):
+            file.write_text(text)
+            assert place.jvm() is None
+        file.write_text(alive)
+    assert place.jvm() == kept
 
 
-def test_state_of_a_dead_holder_is_dropped_while_no_command_works(place: SessionPlace) -> None:
-    """A command that starts a holder has the lock; a holder that ends leaves the state of its successor."""
-    place.drop_dead()  # nobody has asked for a session yet
+def test_end_of_a_jvm_removes_what_it_has_left(place: SessionPlace) -> None:
+    """A program that ignores SIGTERM is killed; without one there is nothing to do."""
     place.want(60)
-    own = str(start_time(os.getpid()))
-    alive = HolderState(os.getpid(), own, 1, "s", "d", os.getpid(), own)
-    dead = replace(alive, begun="long ago")
-    state = place.folder / "state.json"
-    place.publish(alive)
-    place.drop_dead()
-    place.withdraw(dead)
-    assert place.holder() == alive
-    place.publish(dead)
-    lock = place.try_lock()
-    assert lock is not None
-    with lock:
-        place.drop_dead()
-    assert state.exists()
-    place.drop_dead()
-    assert not state.exists()
-    place.publish(alive)
-    place.withdraw(alive)
-    assert not state.exists()
+    place.end_jvm()
+    code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(600)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as jvm:
+        assert jvm.stdout is not None
+        jvm.stdout.readline()
+        place.write_jvm(KeptJvm(jvm.pid, 1, "s", "d"))
+        (place.make_scratch() / "spark.log").touch()
+        late = itertools.count(step=60_000)
+        place.end_jvm(Runtime(now_ms=lambda: next(late), sleep=lambda _: None))
+        assert jvm.wait() == -signal.SIGKILL
+    assert {one.name for one in place.folder.iterdir()} == {"wanted.json"}
+    assert stat.S_IMODE(place.make_scratch().stat().st_mode) == 0o700
 
 
 def test_one_command_at_a_time(place: SessionPlace) -> None:

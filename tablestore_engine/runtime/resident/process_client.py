@@ -1,6 +1,7 @@
-"""A command that runs in a process with the program loaded: the caller waits, and passes signals on to it.
+"""The resident process as commands use it: it runs a command for them, or keeps the JVM that they have started.
 
-Steps      connect to the folder's server, or start it → request with the three files → signals there, wait status back
+CHANGE     start and end of the resident process
+Steps      connect to the folder's process, or start it → request with the three files → signals there, wait status back
 INVARIANT  None where the command was not begun: the caller runs the program itself. What was begun is never run again.
 INVARIANT  the caller ends as the command does: with its exit status, or by the same signal.
 """
@@ -19,29 +20,34 @@ from pathlib import Path
 from types import FrameType
 
 from tablestore_engine.errors import RetryError
-from tablestore_engine.runtime.command_server.circumstances import OF_TERMINALS, circumstances_of
-from tablestore_engine.runtime.command_server.command_request import (
+from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tablestore_engine.runtime.resident.circumstances import OF_TERMINALS, circumstances_of
+from tablestore_engine.runtime.resident.process_request import (
     BEGIN,
-    LOG,
-    SOCKET,
     STATUS,
     TAKEN,
     CommandRequest,
     open_socket,
     receive_all,
+    receive_files,
+    send_jvm,
     send_request,
     user_of,
 )
-from tablestore_engine.runtime.command_server.forking_server import STATE
-from tablestore_engine.runtime.command_server.served_command import PASSED_ON
-from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.runtime.server_process import locked, read_running, stop_running
-from tablestore_engine.runtime.session_place import SessionPlace, place_of
+from tablestore_engine.runtime.resident.served_command import PASSED_ON
+from tablestore_engine.runtime.resident.session_place import (
+    PROCESS,
+    PROCESS_LOG,
+    SOCKET,
+    START_LOCK,
+    SessionPlace,
+    place_of,
+)
+from tablestore_engine.runtime.server_process import locked, stop_running
 
-_SERVER = "tablestore_engine.runtime.command_server.forking_server"
-_LOCK = "commands.lock"
+_PROCESS = "tablestore_engine.spark.resident_main"
 _LOAD_SECONDS, _ANSWER_SECONDS, _POLL_SECONDS = 120.0, 30.0, 0.02
-_TRIES = 2  # a server that was loaded in other circumstances refuses once
+_TRIES = 2  # a process that was loaded in other circumstances refuses once
 
 
 def run_served(words: Sequence[str], program: str) -> int | None:
@@ -55,31 +61,45 @@ def run_served(words: Sequence[str], program: str) -> int | None:
     request = CommandRequest(
         circumstances_of(os.environ), tuple(words), os.getcwd(), _terminal(), tuple(_ignored())
     )
-    for _ in range(_TRIES):
-        connection = _connect(place) or _start(place, program)
-        if connection is None:
-            return None
-        with connection:
-            if _is_taken(connection, request):
-                return _follow(connection)
+    jvms: list[int] = []  # its input, by a process that has refused: for the next one
+    try:
+        for _ in range(_TRIES):
+            connection = _open(place, program, jvms)
+            if connection is None:
+                return None
+            with connection:
+                if _is_taken(connection, request, jvms):
+                    return _follow(connection)
+    finally:
+        for jvm in jvms:
+            os.close(jvm)
     return None
 
 
-def find_server(place: SessionPlace) -> int | None:
-    """Process id of the folder's server."""
-    state = read_running(place.folder / STATE)
-    return None if state is None else int(state["pid"])
+def keep_jvm(place: SessionPlace, jvm: int) -> bool:
+    """Give the descriptor of a JVM's input to the resident process, which is started if need be: the JVM stays then."""
+    with locked(place.folder, START_LOCK):
+        connection = _connect(place)
+        if connection is not None:
+            with connection, suppress(OSError, ValueError):
+                connection.settimeout(_ANSWER_SECONDS)
+                send_jvm(connection, jvm)
+                return receive_all(connection, 1) == TAKEN
+        return _start(place, [], jvm)
 
 
-def stop_server(place: SessionPlace, runtime: Runtime = SYSTEM) -> None:
-    """Commands that run end by themselves. Raises RetryError TS1963."""
-    if not stop_running(place.folder / STATE, runtime):
+def stop_session(place: SessionPlace, runtime: Runtime = SYSTEM) -> None:
+    """End process and JVM; served commands without Spark end by themselves. Raises RetryError TS1963."""
+    place.forget()
+    process = place.process()
+    if not stop_running(place.folder / PROCESS, runtime):
         raise RetryError(
             "TS1963",
-            f"the process that has dbt loaded for {place.working} did not stop",
-            why=f"process {find_server(place)} does not answer SIGTERM",
+            f"the resident process of {place.working} did not stop",
+            why=f"process {process} does not answer SIGTERM",
             fix="stop again, or end that process",
         )
+    place.end_jvm(runtime)
 
 
 def _has_files() -> bool:
@@ -112,37 +132,50 @@ def _connect(place: SessionPlace) -> socket.socket | None:
     return None
 
 
-def _start(place: SessionPlace, program: str) -> socket.socket | None:
-    """Of two callers the second one waits, and finds the server of the first. None: it did not come up."""
-    with locked(place.folder, _LOCK):
-        connection = _connect(place)
-        if connection is not None:
-            return connection
-        with (place.folder / LOG).open("wb") as log:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _SERVER, program],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=place.working,
-                start_new_session=True,
-            )
-        deadline = time.monotonic() + _LOAD_SECONDS
-        while process.poll() is None and time.monotonic() < deadline:
-            if find_server(place) == process.pid:
+def _open(place: SessionPlace, program: str, jvms: list[int]) -> socket.socket | None:
+    """Of two callers the second one waits, and finds the process of the first. None: it did not come up.
+
+    `jvms`: the input of one, given away.
+    """
+    connection = _connect(place)
+    if connection is None:
+        with locked(place.folder, START_LOCK):
+            connection = _connect(place)
+            if connection is None and _start(place, [program], *jvms):
                 connection = _connect(place)
-                if connection is not None:
-                    return connection
-            time.sleep(_POLL_SECONDS)
-    return None
+            while jvms:
+                os.close(jvms.pop())
+    return connection
 
 
-def _is_taken(connection: socket.socket, request: CommandRequest) -> bool:
-    """Begun from then on."""
+def _start(place: SessionPlace, words: Sequence[str], jvm: int = subprocess.DEVNULL) -> bool:
+    """Under the lock, where no process answers; `jvm`: its input. False: it did not come up."""
+    stop_running(place.folder / PROCESS, SYSTEM)
+    with (place.folder / PROCESS_LOG).open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", _PROCESS, *words],
+            stdin=jvm,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=place.working,
+            start_new_session=True,  # Ctrl-C of the command is not meant for it
+        )
+    deadline = time.monotonic() + _LOAD_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if place.process() == process.pid:
+            return True
+        time.sleep(_POLL_SECONDS)
+    return False
+
+
+def _is_taken(connection: socket.socket, request: CommandRequest, jvms: list[int]) -> bool:
+    """Begun from then on. `jvms` gets what a process that refuses has kept."""
     connection.settimeout(_ANSWER_SECONDS)
     try:
         send_request(connection, request, (0, 1, 2))
-        if receive_all(connection, 1) != TAKEN:
+        answer, files = receive_files(connection, 1, 1)
+        jvms.extend(files)
+        if answer != TAKEN:
             return False
         connection.sendall(BEGIN)
     except (OSError, ValueError):  # it has ended just now, or does not answer

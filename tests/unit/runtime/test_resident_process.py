@@ -18,9 +18,9 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.runtime.command_server.command_client import find_server, stop_server
+from tablestore_engine.runtime.resident.process_client import keep_jvm, stop_session
+from tablestore_engine.runtime.resident.session_place import KeptJvm, SessionPlace, place_of
 from tablestore_engine.runtime.server_process import start_time
-from tablestore_engine.runtime.session_place import SessionPlace, place_of
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are served on Linux only")
 PROGRAM = """
@@ -35,7 +35,7 @@ def run():
 CALLER = """
 import signal, sys
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.runtime.command_server.command_client import run_served
+from tablestore_engine.runtime.resident.process_client import run_served
 try:
     status = run_served(sys.argv[1:], "small_program")
 except TablestoreError as error:
@@ -62,7 +62,7 @@ class Caller:
     @property
     def server(self) -> int | None:
         """Its process."""
-        return find_server(self.place)
+        return self.place.process()
 
     def start(self, code: str, **more: object) -> subprocess.Popen[str]:
         """A caller that runs."""
@@ -102,13 +102,13 @@ def caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Caller]:
     for path in (library, folder):
         path.mkdir()
     (library / "small_program.py").write_text(PROGRAM)
-    made = Caller(folder, library, {**os.environ, "PYTHONPATH": str(library)})
+    roots = os.pathsep.join(filter(None, [str(library), os.environ.get("PYTHONPATH")]))
+    made = Caller(folder, library, {**os.environ, "PYTHONPATH": roots})
     made.place.want(600)
     yield made
     for process in made.started:  # of a test that failed; its command ends with it
         process.kill()
-    made.place.forget()
-    stop_server(made.place)
+    stop_session(made.place)
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -276,7 +276,7 @@ def test_commands_run_side_by_side_and_survive_the_server(caller: Caller) -> Non
     os.kill(server, signal.SIGKILL)
     assert caller.told("print('another')") == "another"
     assert caller.server not in {None, server}
-    stop_server(caller.place)
+    stop_session(caller.place)
     for one in running:
         assert one.communicate("", timeout=30)[0] == "done\n"
         assert one.returncode == 0
@@ -323,9 +323,9 @@ def test_a_server_that_does_not_answer_begins_nothing_later(caller: Caller) -> N
     server = caller.server
     assert server is not None
     os.kill(server, signal.SIGSTOP)
-    impatient = CALLER.replace("try:", "command_client._ANSWER_SECONDS = 0.5\ntry:").replace(
+    impatient = CALLER.replace("try:", "process_client._ANSWER_SECONDS = 0.5\ntry:").replace(
         "import run_served",
-        "import run_served\nfrom tablestore_engine.runtime.command_server import command_client",
+        "import run_served\nfrom tablestore_engine.runtime.resident import process_client",
     )
     code = "open('begun', 'w')"
     words = [sys.executable, "-c", impatient, "program", code]
@@ -344,7 +344,7 @@ def test_two_callers_at_once_start_one_server(caller: Caller) -> None:
     told = [one.communicate(timeout=60)[0] for one in started]
     assert len(set(told)) == 4
     assert all(one.returncode == 0 for one in started)
-    log = (caller.place.folder / "commands.log").read_text()
+    log = (caller.place.folder / "process.log").read_text()
     assert log == ""
 
 
@@ -362,7 +362,92 @@ def test_it_ends_when_nobody_comes(caller: Caller) -> None:
     long.communicate("", timeout=30)
     wait_for(lambda: caller.server is None)
     wait_for(lambda: start_time(server) is None)
-    assert not (caller.place.folder / "commands.sock").exists()
+    assert not (caller.place.folder / "socket").exists()
+
+
+@dataclass(frozen=True)
+class Jvm:
+    """A program that ends with its input, as a JVM does, and is written down as one."""
+
+    process: subprocess.Popen[bytes]
+
+    @classmethod
+    def keep(cls, place: SessionPlace) -> Jvm:
+        """One whose input the resident process has."""
+        made = cls(subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL))
+        place.write_jvm(KeptJvm(made.process.pid, 1, "secret", "digest"))
+        assert made.process.stdin is not None
+        with made.process.stdin as stdin:
+            assert keep_jvm(place, stdin.fileno())
+        return made
+
+    @property
+    def runs(self) -> bool:
+        """Not ended."""
+        return self.process.poll() is None
+
+
+@pytest.mark.parametrize("is_served", [False, True])
+def test_a_jvm_stays_until_the_session_is_stopped(caller: Caller, is_served: bool) -> None:
+    """With a process of its own, or with the one that serves commands."""
+    server = (caller.told("pass") or caller.server) if is_served else None
+    jvm, place = Jvm.keep(caller.place), caller.place
+    kept = place.jvm()
+    assert kept is not None
+    assert (kept.pid, kept.secret, kept.digest) == (jvm.process.pid, "secret", "digest")
+    assert not is_served or caller.server == server
+    assert jvm.runs
+    stop_session(place)
+    jvm.process.wait(30)
+    assert (place.jvm(), place.process(), place.idle_seconds) == (None, None, None)
+
+
+def test_a_jvm_is_given_to_the_next_process(caller: Caller) -> None:
+    """A process without the program, or in other circumstances, is replaced; the JVM goes on."""
+    jvm = Jvm.keep(caller.place)
+    first = caller.server
+    assert caller.told("print(VERSION)") == "1"
+    second = caller.server
+    assert caller.told("print(VERSION)", env={**caller.environment, "NEW": "x"}) == "1"
+    assert len({first, second, caller.server}) == 3
+    assert jvm.runs
+    kept = caller.place.jvm()
+    assert kept is not None
+    assert kept.pid == jvm.process.pid
+
+
+def test_a_jvm_ends_with_a_killed_process_though_a_command_runs(caller: Caller) -> None:
+    """The command has been forked from the process, and does not hold the JVM."""
+    caller.told("pass")
+    jvm, server = Jvm.keep(caller.place), caller.server
+    running = caller.start("import sys; print('ready', flush=True); sys.stdin.read()", stdin=subprocess.PIPE)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "ready\n"
+    assert server is not None
+    os.kill(server, signal.SIGKILL)
+    jvm.process.wait(30)
+    assert caller.place.jvm() is None
+    running.communicate("", timeout=30)
+    assert running.returncode == 0
+
+
+def test_a_process_without_program_ends_when_its_jvm_has_ended(caller: Caller) -> None:
+    """It has nothing to keep; another JVM gets another process."""
+    jvm, first = Jvm.keep(caller.place), caller.server
+    jvm.process.kill()
+    jvm.process.wait()
+    assert caller.place.jvm() is None
+    wait_for(lambda: caller.server is None)
+    assert Jvm.keep(caller.place).runs
+    assert caller.server not in {None, first}
+
+
+def test_the_newest_jvm_is_kept(caller: Caller) -> None:
+    """The one before it ends with its input, at the latest."""
+    caller.told("pass")
+    one, other = Jvm.keep(caller.place), Jvm.keep(caller.place)
+    one.process.wait(30)
+    assert other.runs
 
 
 def test_nothing_is_served_unless_a_session_is_asked_for(caller: Caller) -> None:
@@ -387,15 +472,15 @@ def test_nothing_is_served_unless_a_session_is_asked_for(caller: Caller) -> None
 STRANGER = """
 import os, sys
 sys.path.insert(0, "")
-from tablestore_engine.runtime.command_server.circumstances import circumstances_of
-from tablestore_engine.runtime.command_server.command_request import CommandRequest, send_request
+from tablestore_engine.runtime.resident.circumstances import circumstances_of
+from tablestore_engine.runtime.resident.process_request import CommandRequest, send_request
 import socket
 told = circumstances_of(os.environ)
 place = os.open(sys.argv[1], os.O_RDONLY)
 os.setgroups([])
 os.setuid(65534)
 with socket.socket(socket.AF_UNIX) as connection:
-    connection.connect(f"/proc/self/fd/{place}/commands.sock")
+    connection.connect(f"/proc/self/fd/{place}/socket")
     request = CommandRequest(told, ("program", "open('stolen', 'w')"), os.getcwd(), {}, ())
     try:
         send_request(connection, request, (0, 1, 2))
@@ -411,7 +496,7 @@ def test_another_user_is_not_answered(caller: Caller) -> None:
     caller.told("pass")
     server, folder = caller.server, caller.place.folder
     folder.chmod(0o755)
-    (folder / "commands.sock").chmod(0o777)
+    (folder / "socket").chmod(0o777)
     words = [sys.executable, "-c", STRANGER, str(folder)]
     told = subprocess.run(
         words, cwd=caller.folder, env=dict(caller.environment), capture_output=True, text=True, check=False
@@ -425,12 +510,12 @@ def test_another_user_is_not_answered(caller: Caller) -> None:
 
 def test_requests_that_are_none_do_not_end_the_server(caller: Caller) -> None:
     """Whoever connects and leaves, or sends anything else, is left alone."""
-    from tablestore_engine.runtime.command_server.command_request import open_socket
+    from tablestore_engine.runtime.resident.process_request import open_socket
 
     caller.told("pass")
     server = caller.server
     for sent in (b"", b"x", b"\0\0\0\4{}{}", b"\xff" * 100):
-        with open_socket(caller.place.folder, "commands.sock", to_listen=False) as other:
+        with open_socket(caller.place.folder, "socket", to_listen=False) as other:
             other.sendall(sent)
     assert caller.told("print('still')") == "still"
     assert caller.server == server

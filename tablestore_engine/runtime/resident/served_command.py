@@ -1,11 +1,12 @@
 """The two processes of a served command: its supervisor, and the one that becomes the command.
 
-Steps      server forks the supervisor → BEGIN → that forks the command, passes signals of the caller on to it and
-           answers with its wait status
+Steps      the resident process forks the supervisor → BEGIN → that forks the command, passes signals of the caller on
+           to it and answers with its wait status
 INVARIANT  a signal is sent only to a command that the supervisor has not collected yet: the id cannot be another's.
 INVARIANT  the command has a process group of its own, which gets the signals, as the foreground group of a terminal
            does.
-CRASH      caller killed: the command gets SIGTERM. Supervisor killed: too, by the kernel. Server killed: nothing.
+CRASH      caller killed: the command gets SIGTERM. Supervisor killed: too, by the kernel. Resident
+           process killed: nothing.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TextIO
 
-from tablestore_engine.runtime.command_server.circumstances import OF_TERMINALS
-from tablestore_engine.runtime.command_server.command_request import BEGIN, STATUS, CommandRequest
+from tablestore_engine.runtime.resident.circumstances import OF_TERMINALS
+from tablestore_engine.runtime.resident.process_request import BEGIN, STATUS, CommandRequest
 
 # What a caller may pass on; each of them has its default effect in the command unless the caller ignores it.
 PASSED_ON = (
@@ -38,7 +39,7 @@ def become_command(connection: socket.socket, request: CommandRequest, files: Se
     with it.
     """
     supervisor = os.getpid()
-    for number in (signal.SIGTERM, signal.SIGINT):  # the server's handlers
+    for number in (signal.SIGTERM, signal.SIGINT):  # the resident process's handlers
         signal.signal(number, signal.SIG_DFL)
     ended, wakes = socket.socketpair()
     command = -1
@@ -49,7 +50,7 @@ def become_command(connection: socket.socket, request: CommandRequest, files: Se
         if command > 0:
             _supervise(connection, ended, command, files)
     finally:
-        if command:  # nothing of the server's is done at the end of this process
+        if command:  # nothing of the resident process's is done at the end of this process
             os._exit(0)
     signal.set_wakeup_fd(-1)
     for one in (connection, ended, wakes):

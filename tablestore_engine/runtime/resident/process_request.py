@@ -1,7 +1,9 @@
-"""What goes over the socket of a command server, which only its user can open.
+"""What goes over the socket of a resident process, which only its user can open.
 
-    → request with stdin, stdout, stderr   ← TAKEN or REFUSED   → BEGIN   → a byte for each signal
-    ← wait status, 4 bytes
+    a command   → request with stdin, stdout, stderr   ← TAKEN   → BEGIN   → a byte for each signal
+                ← wait status, 4 bytes
+                ← REFUSED, with the input of the JVM that the process has kept: it ends
+    a JVM       → an empty request with the JVM's input   ← TAKEN
 
 INVARIANT  nothing is begun before BEGIN: a caller that gave up has not sent it.
 INVARIANT  the end of the connection before the wait status means: one side has died.
@@ -17,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-SOCKET, LOG = "commands.sock", "commands.log"
 TAKEN, REFUSED, BEGIN = b"+", b"-", b"!"
 STATUS = struct.Struct(">i")
 _LENGTH = struct.Struct(">I")
@@ -45,10 +46,17 @@ def send_request(connection: socket.socket, request: CommandRequest, files: Sequ
     connection.sendall(told)
 
 
-def receive_request(connection: socket.socket) -> tuple[CommandRequest, list[int]]:
-    """With open descriptors. Raises OSError, ValueError for what is none."""
-    head, files, _, _ = socket.recv_fds(connection, _LENGTH.size, _FILES)
+def send_jvm(connection: socket.socket, jvm: int) -> None:
+    """`jvm`: the descriptor of its input. Raises OSError."""
+    socket.send_fds(connection, [_LENGTH.pack(0)], [jvm])
+
+
+def receive_request(connection: socket.socket) -> tuple[CommandRequest | None, list[int]]:
+    """With open descriptors; None: the one of a JVM. Raises OSError, ValueError for what is none."""
+    head, files = receive_files(connection, _LENGTH.size, _FILES)
     try:
+        if head == _LENGTH.pack(0) and len(files) == 1:
+            return None, files
         if len(files) != _FILES or len(head) != _LENGTH.size:
             raise ValueError("the request has no files")
         told = json.loads(receive_all(connection, *_LENGTH.unpack(head)))
@@ -58,6 +66,14 @@ def receive_request(connection: socket.socket) -> tuple[CommandRequest, list[int
         for file in files:
             os.close(file)
         raise
+
+
+def receive_files(connection: socket.socket, size: int, most: int) -> tuple[bytes, list[int]]:
+    """Up to `size` bytes, and up to `most` descriptors, which programs started later do not get. Raises OSError."""
+    told, files, _, _ = socket.recv_fds(connection, size, most)
+    for file in files:
+        os.set_inheritable(file, False)
+    return told, files
 
 
 def receive_all(connection: socket.socket, size: int) -> bytes:
