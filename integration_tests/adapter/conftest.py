@@ -2,8 +2,7 @@
 
 WHY      dbt parses about 600 macros of its own packages in each new project. Each project therefore starts with the
          manifest of a parsed copy, and dbt parses only what differs from it.
-         Nor is target/manifest.json written unless a test asks for it: 600 macros in JSON, twice a command, are a third
-         of the processor time of a small dbt command.
+         Nor is target/manifest.json written unless a test asks for it; dbt_overhead.py says what else is left out.
 """
 
 from __future__ import annotations
@@ -11,20 +10,18 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import pytest
 import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner, dbtRunnerResult
-from dbt.contracts.graph.manifest import Manifest
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse
 from dbt.adapters.tablestore.engines import get_engine
+from integration_tests.adapter.dbt_overhead import no_overhead
 from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine
 
@@ -81,13 +78,10 @@ class Shop:
         self.lines, self.shown = [], []
         runner = dbtRunner(callbacks=[lambda event: self._hear(str(event.info.msg), event.info.level)])
         folder = str(self.folder)
-        with self._manifest_file():
+        with no_overhead(keeps_manifest=self.keeps_manifest):
             result = runner.invoke([*arguments, "--project-dir", folder, "--profiles-dir", folder])
         reset_adapters()
         return result
-
-    def _manifest_file(self) -> AbstractContextManager[object]:
-        return nullcontext() if self.keeps_manifest else patch.object(Manifest, "write")
 
     def _hear(self, line: str, level: str) -> None:
         self.lines.append(line)

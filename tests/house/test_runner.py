@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
@@ -48,7 +49,9 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
     marked = {
         path.parent.name
         for path in (ROOT / "integration_tests").glob("*/test_*.py")
-        if "mark.nightly" in path.read_text() or "mark.whole" in path.read_text()
+        if re.search(
+            r"mark\.(nightly|whole)|from tests\.doses import .*(cases|case_rows|pairs)", path.read_text()
+        )
     }
     assert marked
     assert marked <= {Path(arguments[0]).name for arguments in NIGHTLY.values()}
