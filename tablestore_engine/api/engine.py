@@ -17,6 +17,7 @@ from typing import Any, Self
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api.changed_keys import ChangedKeys
+from tablestore_engine.api.duckdb_sql import query_duckdb
 from tablestore_engine.api.empty_batches import EmptyBatches
 from tablestore_engine.api.engine_names import EngineNames
 from tablestore_engine.api.environment_check import check_environment
@@ -173,6 +174,18 @@ class Engine(EngineNames):
             runner = StatementRunner(self._warehouse.spark, TableActions(self._warehouse))
             done = runner.run(statement, overrides)
         return SqlResult(done.fetched.columns, done.fetched.rows, done.report, done.notice)
+
+    def query_duckdb(self, text: str) -> SqlResult:
+        """A query in DuckDB's SQL over tables by their names, without Spark; types in the result are DuckDB's.
+
+        Past states have names too, as `demo__at_snapshot_5.orders`. Raises FixRequest TS1552, TS1567, Unsupported
+        TS1553 for a view, NotFound TS1554.
+
+        >>> engine.query_duckdb("select region, sum(amount) from demo.orders group by all order by all").rows
+        (('eu', 40.0), ('us', 20.0))
+        """
+        with self._warehouse.running(needs_spark=False):
+            return query_duckdb(self._warehouse, text)
 
     def query_columns(
         self, sql: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None

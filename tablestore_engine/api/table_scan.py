@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from tablestore_engine.api.scan_dataset import Failures, ScanDataset
 from tablestore_engine.api.scan_request import (
     Filter,
     ScanRequest,
@@ -166,15 +167,17 @@ class Scan:
         return object_texts(texts, rows.num_rows).to_list()
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - duckdb is an extra
-        """The rows as a DuckDB relation of a connection, or of DuckDB's default one. They are read once, into memory.
+        """The rows as a DuckDB relation of a connection, or of DuckDB's default one.
+
+        Each query over it reads the columns and files that it needs, and raises NotFound once the snapshot has expired.
 
         Raises FixRequest TS1567 when DuckDB is missing: `pip install 'dbt-tablestore[duckdb]'`.
 
         >>> orders.scan().to_duckdb().aggregate("sum(amount)").fetchall()
         [(60.0,)]
         """
-        duckdb = _load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
-        rows = self.to_arrow()  # a stream could be read once only
+        duckdb = load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
+        rows = ScanDataset(self, Failures())
         return (
             duckdb.from_arrow(rows, connection=connection)
             if connection is not None
@@ -198,7 +201,7 @@ class Scan:
         return None if condition is None else condition.bind(plan.schema)
 
 
-def _load_package(name: str, *, extra: str, needed_by: str) -> Any:  # noqa: ANN401 - a module that may be missing
+def load_package(name: str, *, extra: str, needed_by: str) -> Any:  # noqa: ANN401 - a module that may be missing
     """The module. Raises FixRequest TS1567 that names the extra which installs it."""
     try:
         return importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""`tablestore sql`: one statement through Spark, with the names and versions of the warehouse.
+"""`tablestore sql`: one statement through Spark, or a query through DuckDB, with the names of the warehouse.
 
 INVARIANT  rows in JSON are objects; columns of the same name get _2, _3 … so that none is lost.
 """
@@ -22,6 +22,8 @@ _SHOWN_ROWS = 100
 def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("statement", help="one SQL statement, or - to read it from standard input")
     add_place(parser, name=None)
+    text = "duckdb answers a query over tables without a JVM, in DuckDB's SQL (default: spark)"
+    parser.add_argument("--engine", choices=("spark", "duckdb"), default="spark", help=text)
     text = f"rows printed at most (default: {_SHOWN_ROWS}, with --json all)"
     parser.add_argument("--limit", type=int, metavar="ROWS", help=text)
     parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
@@ -38,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> int:
             "TS1927", "there is no statement", why="the text is empty", fix='tablestore sql "select 1"'
         )
     with open_engine(arguments) as engine:
-        result = engine.sql(statement)
+        result = (engine.sql if arguments.engine == "spark" else engine.query_duckdb)(statement)
     if result.notice is not None:
         say(result.notice)
     status = 0 if result.report is None else exit_status(result.report)

@@ -173,3 +173,14 @@ def test_newest_rows_are_those_at_the_end(limit: int | None) -> None:
     assert values == [1, 2, 3, 4, 5, 6][6 - min(6, limit) :] if limit is not None else [1, 2, 3, 4, 5, 6]
     assert newest.total == 6
     assert (newest.note is None) is (limit is None or limit >= 6)
+
+
+def test_sql_by_duckdb_needs_no_jvm(run: Run) -> None:
+    """Rows by DuckDB, as a table and as JSON; a view is refused by name."""
+    text = "select customer, sum(amount) as total from demo.orders group by all order by all"
+    found = run("sql", "--engine", "duckdb", text, "--json").json
+    assert found["columns"][1] == {"name": "total", "type": "DOUBLE"}
+    assert len(found["rows"]) == len({row["customer"] for row in found["rows"]}) > 0
+    assert "total" in run("sql", "--engine", "duckdb", text).out
+    refused = run("sql", "--engine", "duckdb", "select * from demo.big")
+    assert (refused.status, "TS1553" in refused.err) == (1, True)
