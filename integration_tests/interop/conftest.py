@@ -1,6 +1,7 @@
 """The peers and the Java-written tables, one of each per session; a missing environment is a failure under CI.
 
 java, spark, pypaimon, rust   readers, started by first use
+duckdb, pyiceberg             readers of Iceberg metadata, likewise
 flink                         Flink's format classes, for messages of logs
 golden                        name -> table that Java wrote (golden.KINDS), made once, shared by all tests: read only
 ours                          name -> table that our engine wrote (our_tables.OURS), likewise
@@ -21,7 +22,14 @@ from integration_tests.interop.golden import KINDS, Golden, make_table
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
-from integration_tests.interop.peers import ProcessPeer, pypaimon_peer, rust_peer, spark_peer
+from integration_tests.interop.peers import (
+    ProcessPeer,
+    duckdb_peer,
+    pyiceberg_peer,
+    pypaimon_peer,
+    rust_peer,
+    spark_peer,
+)
 
 T = TypeVar("T", JavaPaimon, ProcessPeer, Flink)
 
@@ -48,6 +56,18 @@ def pypaimon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
 def rust(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
     """pypaimon-rust 0.4.0."""
     yield from _started(rust_peer, tmp_path_factory.mktemp("rust"))
+
+
+@pytest.fixture(scope="session")
+def duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """DuckDB 1.5.5 with its Iceberg extension."""
+    yield from _started(duckdb_peer, tmp_path_factory.mktemp("duckdb"))
+
+
+@pytest.fixture(scope="session")
+def pyiceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """pyiceberg 0.12.0."""
+    yield from _started(pyiceberg_peer, tmp_path_factory.mktemp("pyiceberg"))
 
 
 @pytest.fixture(scope="session")

@@ -65,6 +65,16 @@ class Environment:
 SPARK35 = Environment("spark35", ("pyspark==3.5.9", "pyarrow==19.0.1"))
 PYPAIMON = Environment("pypaimon", ("pypaimon==2.1.0", "pyarrow==19.0.1"))
 RUST = Environment("rust", ("pypaimon-rust==0.4.0", "pyarrow==19.0.1"))
+ICEBERG = Environment(
+    "iceberg",
+    (
+        "duckdb==1.5.5",
+        "duckdb-extension-avro==1.5.5",
+        "duckdb-extension-iceberg==1.5.5",
+        "pyiceberg==0.12.0",
+        "pyarrow==26.0.1",
+    ),
+)
 SMALL_BUILD_PEERS = Environment(
     "small-build",
     ("dbt-core==1.11.16", "dbt-duckdb==1.11.1", "duckdb==2.0.1", "dbt-spark==1.11.0", "pyspark==4.3.0"),

@@ -14,7 +14,14 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from integration_tests.interop.environments import PYPAIMON, RUST, SPARK35, java_command, paimon_jars
+from integration_tests.interop.environments import (
+    ICEBERG,
+    PYPAIMON,
+    RUST,
+    SPARK35,
+    java_command,
+    paimon_jars,
+)
 from integration_tests.interop.rows import Change, Row, plain_changes, plain_rows
 
 _SCRIPTS = Path(__file__).parent / "readers"
@@ -152,6 +159,20 @@ def pypaimon_peer(folder: Path) -> ProcessPeer:
 def rust_peer(folder: Path) -> ProcessPeer:
     """pypaimon-rust 0.4.0."""
     return _peer("pypaimon-rust 0.4.0", [str(RUST.python()), str(_SCRIPTS / "rust_reader.py")], folder, {})
+
+
+def duckdb_peer(folder: Path) -> ProcessPeer:
+    """DuckDB 1.5.5 over Iceberg metadata."""
+    return _peer(
+        "DuckDB 1.5.5", [str(ICEBERG.python()), str(_SCRIPTS / "duckdb_iceberg_reader.py")], folder, {}
+    )
+
+
+def pyiceberg_peer(folder: Path) -> ProcessPeer:
+    """pyiceberg 0.12.0 over Iceberg metadata."""
+    return _peer(
+        "pyiceberg 0.12.0", [str(ICEBERG.python()), str(_SCRIPTS / "pyiceberg_reader.py")], folder, {}
+    )
 
 
 def _peer(name: str, command: list[str], folder: Path, environment: Mapping[str, str]) -> ProcessPeer:

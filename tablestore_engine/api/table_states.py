@@ -9,6 +9,7 @@ from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_tag import delete_tag
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -38,6 +39,7 @@ class TableStates(TableHandle):
         Scan('demo.orders', snapshot=1)
         """
         self.store.tags.create(name, snapshot_id)
+        self.warehouse.iceberg.follow(self.identifier)
 
     def create_tag(self, name: str, snapshot: int | None = None) -> None:
         """`tag`, under its name in other libraries."""
@@ -58,6 +60,13 @@ class TableStates(TableHandle):
         self.store.rollback(snapshot_id)
 
     rollback_to = rollback  # its name in other libraries
+
+    def sync_iceberg(self) -> IcebergReport | None:
+        """Write the Iceberg metadata that commits could not write; None for a table without a snapshot.
+
+        Raises FixRequest TS1028 for a table without Iceberg metadata, RetryError TS1371.
+        """
+        return self.warehouse.iceberg.sync(self.identifier)
 
     def restore(
         self, snapshot: int | None = None, *, tag: str | None = None, timestamp_ms: int | None = None

@@ -61,6 +61,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "expire": _ours("expire", "expire old snapshots, or old partitions"),
         "orphans": _ours("orphans", "find and delete orphan files"),
         "tag": _ours("tag", "create, delete and list tags"),
+        "iceberg": _ours("iceberg_command", "write Iceberg metadata that a table lacks"),
         "rescale": _ours("rescale", "change the number of buckets"),
     },
     "undo": {

@@ -25,6 +25,7 @@ def expiry_record(report: WriteReport | CompactReport) -> dict[str, object]:
         "not_expired": report.not_expired,
         "partitions_expired": list(report.partitions.partitions) if report.partitions else [],
         "partitions_trouble": report.partitions_trouble,
+        "iceberg_trouble": report.iceberg_trouble,
     }
 
 

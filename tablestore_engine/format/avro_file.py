@@ -70,12 +70,16 @@ class AvroCodec:
     parsed: Any
 
     @classmethod
-    def of(cls, what: str, fields: list[dict[str, Any]]) -> AvroCodec:
-        """A codec for records with these fields."""
-        return cls(what, fastavro.parse_schema({"type": "record", "name": ROOT_NAME, "fields": fields}))
+    def of(cls, what: str, fields: list[dict[str, Any]], record: str = ROOT_NAME) -> AvroCodec:
+        """A codec for records with these fields; `record`: their name."""
+        return cls(what, fastavro.parse_schema({"type": "record", "name": record, "fields": fields}))
 
-    def write(self, records: Iterable[Record], compression: str) -> bytes:
-        """Bytes of a container file with all records. Raises FixRequest TS1135 for an unknown compression."""
+    def write(
+        self, records: Iterable[Record], compression: str, header: Mapping[str, str] | None = None
+    ) -> bytes:
+        """Bytes of a container file with all records; `header`: texts in its header. Raises FixRequest TS1135 for an
+        unknown compression.
+        """
         sink = io.BytesIO()
         codec, level = _settings(compression)
         fastavro.writer(
@@ -84,7 +88,7 @@ class AvroCodec:
             records,
             codec=codec,
             codec_compression_level=level,
-            metadata=dict(_PLACEHOLDER),
+            metadata={**_PLACEHOLDER, **(header or {})},
         )
         return insert_checksum(sink.getvalue())
 

@@ -177,8 +177,9 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
     # what each commit of a table is followed by
     Capability(
-        "Iceberg metadata", option_in("metadata.iceberg.storage", allowed=("", "disabled")),
-        "Iceberg readers would see the state of before", read=True,
+        "Iceberg metadata in a catalog",
+        option_in("metadata.iceberg.storage", allowed=("", *OPTIONS["metadata.iceberg.storage"].values)),
+        "Iceberg readers would see the state of before: no catalog is told", read=True,
     ),
     Capability(
         "tags made by commits", option_in("tag.automatic-creation", allowed=("", "none")),

@@ -42,6 +42,8 @@ CRASH_POINTS: Mapping[str, str] = {
     "expire.snapshots": "the snapshot files are deleted, the floor that hides them is there",
     "orphans.begun": "the names of orphan files are written down, none is deleted",
     "orphans.looked": "temporary files are deleted, orphan files were looked for again, none else is deleted",
+    "iceberg.files": "manifests and vectors of an Iceberg version are written, the version is not claimed",
+    "iceberg.claimed": "the Iceberg version exists, the hint names the one before, files of dropped states are there",
     "log.begin": "the Kafka transaction is open, no row was produced",
     "log.rows": "some rows of the snapshot are produced, more are to come",
     "log.marker": "rows and marker are flushed, the transaction is not committed",

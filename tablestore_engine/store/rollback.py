@@ -1,7 +1,7 @@
 """Rollback: an earlier snapshot becomes the newest again, as Paimon does it.
 
 Steps      nobody expires the target any more → LATEST := target → snapshots newest → target + 1 → newcomers that were
-           planned on one of them → later tags → what other engines see as schema
+           planned on one of them → later tags → what other engines see as schema → Iceberg metadata
 INVARIANT  readers see a table at each step: ids stay without gaps, since the newest goes first.
 INVARIANT  files of deleted snapshots stay for orphan cleaning; schema files stay, their numbers are never used again;
            the table's schema is that of the target again.
@@ -22,6 +22,7 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.snapshot_claim import MainDestination
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_iceberg
 from tablestore_engine.store.metadata.commit_history import follows
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.table_context import TableContext
@@ -68,6 +69,7 @@ def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], 
         context.snapshots, context.schemas, context.guard, context.sweeps, context.runtime
     ).cover_schemas()
     _forget_kept(context)
+    follow_iceberg(context)
     return len(later)
 
 

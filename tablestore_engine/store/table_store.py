@@ -32,6 +32,7 @@ from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire
 from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_alter
 from tablestore_engine.store.metadata.identity import find_identity, identity_by, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
@@ -319,7 +320,9 @@ class TableStore:
     def alter(self, change: SchemaChange) -> TableSchema:
         """Change the schema by a snapshot of its own; the schema then. See store.alter."""
         context = self.context
-        return alter_table(context, committer_of(context), change)
+        schema = alter_table(context, committer_of(context), change)
+        follow_alter(context, schema)
+        return schema
 
     def compact(
         self, *, full: bool = False, partition: Mapping[str, object] | None = None

@@ -187,6 +187,19 @@ class TableTraits:
         is_ours = "tablestore.table-uuid" in self.schema.options
         return is_ours or self._stored("write-only", "false").strip().lower() != "true"
 
+    # ---- metadata of other formats -------------------------------------------------------------------------
+
+    @cached_property
+    def iceberg_storage(self) -> str | None:
+        """Where Iceberg metadata is written; None: nowhere. Raises FixRequest TS1004 for a place that is not known."""
+        storage = self._options.text("metadata.iceberg.storage")
+        return None if storage == "disabled" else storage
+
+    @cached_property
+    def iceberg_format(self) -> int:
+        """Version of the Iceberg format."""
+        return int(self._options.text("metadata.iceberg.format-version"))
+
     # ---- places --------------------------------------------------------------------------------------------
 
     @cached_property

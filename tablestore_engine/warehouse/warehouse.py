@@ -50,6 +50,7 @@ from tablestore_engine.warehouse.commit_steps import (
     LogCheck,
     Sends,
 )
+from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
 from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
@@ -97,7 +98,8 @@ class Warehouse:
         self.spark = LazyResolver(self.session, names, fileio, trusted_sql=trusted_sql, say=say)
         shards = ShardExecutors(self.session if uses_spark else None)
         self.logs = Logs(self.catalog, self.stores, log, shards)
-        self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs)
+        self.iceberg = IcebergMetadata(self.catalog, self.stores)
+        self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs, self.iceberg)
         self.expiry = Expiry(
             self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.run_commit, runtime)
         )
@@ -135,7 +137,7 @@ class Warehouse:
         *,
         stage: str | None = None,
     ) -> WriteReport:
-        """One operation: check the log, commit, publish, release, expire, each as the kind of commit has it.
+        """One operation: check the log, commit, Iceberg metadata, publish, release, expire, as the kind has it.
 
         `stage`: of a kind that publishes a staged snapshot. A staged commit ends after the commit. Raises what `commit`
         raises, TS17xx before it, PublishPending TS1070 after it.
@@ -151,6 +153,7 @@ class Warehouse:
             report = commit()
             if report.staged is not None:
                 return report
+            report = self.iceberg.after_commit(identifier, report)
             if steps.sends is Sends.PENDING or (steps.sends is Sends.ROWS and not report.is_empty):
                 report = self.logs.published_after_commit(identifier, report)
             if steps.releases and stage is not None:

@@ -19,8 +19,8 @@ class WriteReport(CommitCounts):
     (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that expired after the
     commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: the partitions that
-    expired after the commit, None when none were due. `partitions_trouble`: why that ended early. `seen`: as of
-    CommitReport.
+    expired after the commit, None when none were due. `partitions_trouble`: why that ended early. `iceberg_trouble`:
+    why Iceberg metadata was not written; the next commit writes it. `seen`: as of CommitReport.
 
     >>> report = orders.upsert([{"id": 4, "region": "us", "amount": 1.0}])
     >>> report.snapshot_id, report.inserted, report.summary()
@@ -37,12 +37,13 @@ class WriteReport(CommitCounts):
     not_expired: str | None = None
     partitions: PartitionReport | None = None
     partitions_trouble: str | None = None
+    iceberg_trouble: str | None = None
     seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
     @property
     def has_trouble(self) -> bool:
-        """Whether something after the commit failed: `not_expired` or `partitions_trouble` says what."""
-        return not (self.not_expired is None and self.partitions_trouble is None)
+        """Whether something after the commit failed: `not_expired` or one of the troubles says what."""
+        return {self.not_expired, self.partitions_trouble, self.iceberg_trouble} != {None}
 
     def summary(self) -> str:
         """`snapshot 7 (+120 ~30 -3)` or `staged snapshot 7 (@staged) (+120 …)`; ` · ` and where its messages lie."""
@@ -57,14 +58,19 @@ class WriteReport(CommitCounts):
             text += " (no row changed)"
         if self.log is not None and self.log.ranges:
             text += f" · {self.log.summary()}"
-        return text + expiry_notes(self.partitions, self.partitions_trouble, self.not_expired)
+        return text + notes_after_commit(
+            self.partitions, self.partitions_trouble, self.not_expired, self.iceberg_trouble
+        )
 
 
-def expiry_notes(partitions: PartitionReport | None, trouble: str | None, not_expired: str | None) -> str:
+def notes_after_commit(
+    partitions: PartitionReport | None, trouble: str | None, not_expired: str | None, iceberg: str | None
+) -> str:
     """` · 2 partitions expired (…)` and so on, each behind a dot; '' when there is nothing to say."""
     notes = [] if partitions is None or not partitions.partitions else [partitions.summary()]
     notes += [] if trouble is None else [f"expiring partitions: {trouble}"]
     notes += [] if not_expired is None else [f"old snapshots did not expire: {not_expired}"]
+    notes += [] if iceberg is None else [f"Iceberg metadata was not written: {iceberg}"]
     return "".join(f" · {note}" for note in notes)
 
 

@@ -27,6 +27,7 @@ from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
 from tablestore_engine.spi import drop_expired
 from tablestore_engine.sql import statement as sql
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
@@ -34,7 +35,7 @@ from tablestore_engine.stream.position import Part, decode_position
 from tablestore_engine.warehouse.statements.row_statements import insert_mode
 from tests.doubles.faults import seeded_runtime
 from tests.unit.store.expiry_world import written
-from tests.unit.store.table_world import Row, acting, make_table, open_table, put, row, rows_of
+from tests.unit.store.table_world import Row, acting, delete, make_table, open_table, put, row, rows_of
 from tests.unit.stream.log_world import MemoryLog, log_reader
 from tests.unit.stream.stream_world import reader, told
 
@@ -171,6 +172,16 @@ def _codec_of_lists(root: Path, options: Options) -> object:
     head = next(root.rglob("manifest-list-*")).read_bytes()[:1500]
     assert b"avro.codec" in head
     return next(word for word in (b"zstandard", b"deflate", b"null") if word in head)
+
+
+def _iceberg(root: Path, options: Options) -> object:
+    """Where metadata is after a commit and a delete, and which files have the deleted rows."""
+    store = make_table(root, options=options)
+    put(store, row(1), row(2))
+    delete(store, {"id": 1})
+    sync_iceberg(store.context)
+    found = {path.relative_to(root) for path in root.rglob("metadata/*")}
+    return {str(path.parent) for path in found}, {path.suffix for path in found}
 
 
 def _rolled(root: Path, options: Options) -> object:
@@ -489,6 +500,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         _left_by_expiry(
             row(1, "2023-11-01", 20), row(2, "x", 1), partitions=("name", "n"), expiration_time="1 d"
         ),
+    ),
+    "metadata.iceberg.storage": (("disabled", "table-location", "hadoop-catalog"), _iceberg),
+    "metadata.iceberg.format-version": (
+        ("2", "3"),
+        lambda root, options: _iceberg(root, {"metadata.iceberg.storage": "table-location", **options}),
     ),
     "tablestore.compaction": (("inline", "dedicated"), _folded_by_writers),
     "commit.max-retries": (("0", "3"), _lost_once),

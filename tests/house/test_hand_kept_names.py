@@ -37,7 +37,7 @@ from tablestore_engine.format.manifest_list import (
     decode_manifest_list,
     encode_manifest_list,
 )
-from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
+from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema, new_schema
 from tablestore_engine.format.snapshot import (
     Snapshot,
     Tag,
@@ -46,6 +46,15 @@ from tablestore_engine.format.snapshot import (
     encode_snapshot,
     encode_tag,
 )
+from tablestore_engine.iceberg.manifest_files import (
+    IcebergFile,
+    ManifestFacts,
+    decode_iceberg_list,
+    decode_iceberg_manifest,
+    encode_iceberg_list,
+    encode_iceberg_manifest,
+)
+from tablestore_engine.iceberg.table_metadata import IcebergTable, decode_iceberg_table, encode_iceberg_table
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, decode_marker, encode_marker
 from tablestore_engine.options import OPTIONS, Scope
 from tablestore_engine.stream.position import Part, Position, decode_position, encode_position
@@ -67,7 +76,10 @@ GIVEN: Mapping[type, Mapping[str, object]] = {  # where a value made from the ty
     Position: {"part": Part.LOG},
     DataFileMeta: {"external_path": None},  # refused when read
     IndexEntry: {"external_path": None, "index_type": DELETION_VECTORS},
+    IcebergTable: {"is_ours": True},  # as all that is written here
 }
+PLAIN_TABLE = new_schema([DataField(0, "id", DataType("INT"))])
+ICEBERG_OF: Mapping[str, Any] = {"schema": PLAIN_TABLE, "content": 0, "version": 3, "snapshot_id": 7}
 STORED: Mapping[type, Callable[[Any], object]] = {  # written and read back
     Snapshot: lambda one: decode_snapshot(encode_snapshot(one)),
     Tag: lambda one: decode_tag(encode_tag(one)),
@@ -75,6 +87,15 @@ STORED: Mapping[type, Callable[[Any], object]] = {  # written and read back
     ManifestEntry: lambda one: decode_manifest(next(encode_rolled([one], target_bytes=1))[0])[0],
     ManifestFileMeta: lambda one: decode_manifest_list(encode_manifest_list([one]))[0],
     IndexEntry: lambda one: decode_index_manifest(encode_index_manifest([one]))[0],
+    IcebergFile: lambda one: decode_iceberg_manifest(encode_iceberg_manifest([(one, {})], **ICEBERG_OF), "m")[
+        0
+    ],
+    ManifestFacts: lambda one: decode_iceberg_list(encode_iceberg_list([one], version=3, snapshot={}), "l")[
+        0
+    ],
+    IcebergTable: lambda one: decode_iceberg_table(
+        encode_iceberg_table(one, [PLAIN_TABLE], PLAIN_TABLE), one.version, ""
+    ),
     Consumer: lambda one: decode_consumer(encode_consumer(one)),
     ViewDefinition: lambda one: decode_view(encode_view(one), "v"),
     FunctionDefinition: lambda one: decode_function(encode_function(one), "f", Identifier("d", "f")),

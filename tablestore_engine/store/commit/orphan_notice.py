@@ -65,6 +65,17 @@ class Sweeps:
         there = self.fileio.run_together([partial(self.fileio.exists_file, path) for path in paths.values()])
         return next((name for name, is_there in zip(paths, there, strict=True) if not is_there), None)
 
+    def check_paths(self, paths: Collection[str]) -> None:
+        """Of a claim that is no snapshot: none of its files is going or gone. Raises RetryError TS1328."""
+        names = {path.rpartition("/")[2] for path in paths}
+        for one in self.fileio.list(self.layout.sweeps_dir):
+            if one.name.startswith(SWEEP_PREFIX):
+                for name in self._read(one.path) & names:
+                    raise self.too_late(name)
+        for path in paths:
+            if not self.fileio.exists_file(path):
+                raise self.too_late(path.rpartition("/")[2])
+
     def too_late(self, lost: str) -> RetryError:
         """TS1328: the commit's files were taken for orphan files."""
         return RetryError(

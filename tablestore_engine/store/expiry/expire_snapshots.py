@@ -5,7 +5,8 @@
 CHANGE     how snapshots expire
 Steps      look     1 rules and holds → range [first, end)   2 the files that the range alone names
            hide     3 the floor   4 holds, tags, branches once more: who came before the floor is seen here, who comes
-                    behind it finds no snapshot   5 EARLIEST, the floor of other engines
+                    behind it finds no snapshot, then Iceberg metadata without the range   5 EARLIEST, the floor of
+                    other engines
            delete   6 data files, changelog files   7 manifests, lists, index files, statistics   8 snapshot files, the
                     oldest first   9 the floor
 INVARIANT  a snapshot that counts is complete: a reader never sees one whose files are going.
@@ -45,6 +46,7 @@ from tablestore_engine.store.expiry.referenced_files import (
     dropped_data,
     metadata_files,
 )
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
@@ -245,6 +247,8 @@ def _run(context: TableContext, plan: _Plan, report: ExpireReport, idle_ms: int 
     try:
         refusal = _find_refusal(context, plan, idle_ms)
         files = plan.files.all_but(find_kept(context, plan.end))
+        if refusal is None:
+            sync_iceberg(context)
     except (TablestoreError, OSError):
         with suppress(OSError):  # the error to tell is the first one
             fileio.delete(floor)

@@ -1,10 +1,10 @@
 """A tag goes, and with it the files that it alone kept: its snapshot has expired.
 
-Steps      the tag's file → when its snapshot does not count any more: its files, less those of the earliest snapshot
-           that does, of other tags and of branches
+Steps      the tag's file → the tag in Iceberg metadata → when its snapshot does not count any more: its files, less
+           those of the earliest snapshot that does, of other tags and of branches
 INVARIANT  files come once and go once: what a tag and a later snapshot share is in each snapshot between them, so that
            the earliest one speaks for all.
-CRASH      behind the first step: files that nothing names.
+CRASH      behind the first step, or when the Iceberg metadata cannot be written: files that nothing names.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tablestore_engine.store.expiry.referenced_files import (
     metadata_files,
     needed_names,
 )
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_iceberg
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.table_context import TableContext
 
@@ -32,7 +33,8 @@ def delete_tag(context: TableContext, name: str) -> int:
     is_alone = first is not None and tagged.id < first.id
     files = _files_of(context, tagged) if is_alone else NamedFiles()
     tags.delete(name)
-    if first is None or not is_alone:
+    trouble = follow_iceberg(context)
+    if first is None or not is_alone or trouble is not None:
         return 0
     going = files.all_but(needed_names(context, first) | find_kept(context, first.id))
     delete_files(context, *going.context)

@@ -16,7 +16,7 @@ INVARIANT  a number is used once per table, so a cache by number is right as lon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
@@ -25,6 +25,7 @@ from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
 from tablestore_engine.format.schema_check import check_schema
+from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.store.metadata.identity import UUID_OPTION, table_gone
 
 Check = Callable[[], None]
@@ -113,9 +114,15 @@ class SchemaStore:
     def claim(self, schema: TableSchema, check: Check | None = None) -> bool:
         """Create `schema-<id>` exclusively; False when somebody was first. `check` as in FileIO.
 
-        Raises FixRequest TS1138, TS1139, TS1140 for what could not be read again (schema_check).
+        Raises FixRequest TS1138, TS1139, TS1140 for what could not be read again (schema_check), TS1143, TS1144, TS1145
+        for what Iceberg could not read (schema_mapping).
         """
-        check_schema(schema, lambda: (self.get(one) for one in self.list_ids() if one < schema.id))
+
+        def older() -> Iterator[TableSchema]:
+            return (self.get(one) for one in self.list_ids() if one < schema.id)
+
+        check_schema(schema, older)
+        check_iceberg(schema, older)
         return self.copy(schema, check)
 
     def copy(self, schema: TableSchema, check: Check | None = None) -> bool:

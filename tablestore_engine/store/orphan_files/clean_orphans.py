@@ -4,9 +4,10 @@ Of whom    killed writers, failed writes, discarded or half-made stages, rollbac
            bucket folders. What a stopped expiry left is named until the next one ends it.
 CHANGE     which files are orphans, and when they are deleted
 Steps      look    1 all files  2 what is named (referenced_roots)  3 older than the grace and unnamed: the report
-           delete  4 their names into `expire/` (orphan_notice)  5 temporary files  6 claims that are on their way end
-                   7 files and names once more: only what is there as before and unnamed as before  8 stages, data,
-                   changelog, index, statistics, manifests, empty folders
+           delete  4 Iceberg metadata without states that are gone, then their names into `expire/` (orphan_notice)
+                   5 temporary files  6 claims that are on their way end  7 files and names once more: only what is
+                   there as before and unnamed as before  8 stages, data, changelog, index, statistics, manifests,
+                   Iceberg metadata, empty folders
 INVARIANT  a file is deleted only when it was listed before names were read, twice, and was named neither time: a commit
            that ends between is seen, one that comes later is refused (orphan_notice).
 INVARIANT  what cannot be read stops everything before step 4: nothing was deleted.
@@ -20,18 +21,20 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX, TURN_PREFIX
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
 from tablestore_engine.store.orphan_files.table_files import (
     DROPPED,
     FOLDER,
+    ICEBERG,
     KINDS,
     STAGE,
     TEMPORARY,
@@ -100,6 +103,16 @@ def clean_orphans(context: TableContext, request: OrphanRequest) -> OrphanReport
     return cleaning.delete(first)
 
 
+def _is_named(one: TableFile, named: Named, dead: Collection[str]) -> bool:
+    """Iceberg metadata that this table did not write counts as named."""
+    if one.kind == STAGE:
+        return one.path not in dead
+    if one.kind == ICEBERG:
+        folder = one.path.rpartition("/")[0]
+        return folder not in named.iceberg or one.path in named.iceberg[folder]
+    return one.name in named.files
+
+
 @dataclass(frozen=True)
 class _Look:
     """What one pass saw."""
@@ -126,6 +139,7 @@ class _Cleaning:
         if not first.orphans:
             return OrphanReport((), is_deleted=True, left=first.left)
         context.guard.check()
+        sync_iceberg(context)
         names = {one.name for one in first.orphans}
         with context.sweeps.begun(context.runtime.new_uuid(), names):
             context.runtime.crash_point("orphans.begun")
@@ -159,8 +173,7 @@ class _Cleaning:
         left, found = Counter(listing.passed_by), []
         dead = {self.context.layout.branch_dir(branch) for branch in named.dead_stages}
         for one in listing.files.values():
-            is_named = one.path not in dead if one.kind == STAGE else one.name in named.files
-            if is_named or one.kind == FOLDER:
+            if _is_named(one, named, dead) or one.kind == FOLDER:
                 continue
             if self._is_old(one):
                 found.append(one)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH, find_id
@@ -28,6 +28,7 @@ from tablestore_engine.store.expiry.referenced_files import (
     names_of,
     needed_names,
 )
+from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import find_live_files
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import CLOSED, find_stage_name, find_staged, turn_folder
 from tablestore_engine.store.table_context import TableContext
@@ -37,10 +38,13 @@ _TURNS_MAX = 10
 
 @dataclass(frozen=True)
 class Named:
-    """`files`: names of data, changelog, manifest, index and statistics files; `dead_stages`: branches."""
+    """`files`: names of data, changelog, manifest, index and statistics files; `dead_stages`: branches; `iceberg`:
+    folder of Iceberg metadata that this table wrote → paths of its live files.
+    """
 
     files: frozenset[str]
     dead_stages: tuple[str, ...]
+    iceberg: Mapping[str, frozenset[str]] = field(default_factory=dict, hash=False)
 
 
 def read_named(context: TableContext, forgotten: Mapping[str, bool]) -> Named:
@@ -80,7 +84,7 @@ def _read(context: TableContext, forgotten: Mapping[str, bool]) -> Named:
         context.manifests.read_changelog_entries(snapshot)  # this much has to be there; its base list is gone
         found |= mentioned_names(context, snapshot)
     found |= _names_of_line(context)
-    return Named(frozenset(found), tuple(dead))
+    return Named(frozenset(found), tuple(dead), find_live_files(context))
 
 
 def _is_dead_stage(context: TableContext, branch: str) -> bool:

@@ -1,8 +1,8 @@
 """Files in a table's folders: their kinds, which their names show, and their ages.
 
 CHANGE     the names and kinds of a table's files
-Steps      bucket folders, by the partition columns of the schema → manifest, index, statistics → temporary files of all
-           folders, branches too → branches as wholes
+Steps      bucket folders, by the partition columns of the schema → manifest, index, statistics, Iceberg metadata →
+           temporary files of all folders, branches too → branches as wholes
 INVARIANT  only a plain file (no link, no device) of a trusted owner counts, and only when its whole name is one that an
            engine gives: prefix, uuid, known endings. Whatever else somebody put there is passed by.
 INVARIANT  no link is followed, and no folder is looked into that is not part of a table's layout.
@@ -19,11 +19,13 @@ from tablestore_engine.fileio.base import FileIO, FileStatus, list_hidden
 from tablestore_engine.format.layout import DROPPED_PREFIX, TableLayout
 from tablestore_engine.format.partition import escape_path_name
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import METADATA_NAME
+from tablestore_engine.store.iceberg_metadata.iceberg_place import all_places
 from tablestore_engine.store.stage.staging import turn_folder
 
 DATA, CHANGELOG, INDEX, STATISTICS, MANIFEST = "data", "changelog", "index", "statistics", "manifest"
-TEMPORARY, STAGE, DROPPED, FOLDER = "temporary", "stage", "dropped", "folder"
-KINDS = (TEMPORARY, STAGE, DATA, CHANGELOG, INDEX, STATISTICS, MANIFEST, DROPPED, FOLDER)
+TEMPORARY, STAGE, DROPPED, FOLDER, ICEBERG = "temporary", "stage", "dropped", "folder", "iceberg"
+KINDS = (TEMPORARY, STAGE, DATA, CHANGELOG, INDEX, STATISTICS, MANIFEST, ICEBERG, DROPPED, FOLDER)
 IS_LINK, IS_STRANGERS, IS_UNKNOWN = "a link or device", "another user's", "not named like a table's file"
 
 _UUID = r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
@@ -35,7 +37,7 @@ _TEMPORARY = re.compile(rf"\..+\.{_UUID}\.tmp")
 _BUCKET = re.compile(r"bucket-(\d+|postpone)")
 _KIND_OF = {"index-manifest": MANIFEST, "manifest-list": MANIFEST, "stat": STATISTICS, "stats": STATISTICS}
 _BRANCH = "branch-"
-_CLAIMED_IN = ("snapshot", "turn")
+_CLAIMED_IN = ("snapshot", "turn", "metadata")
 
 IsStranger = Callable[[FileStatus], bool]
 
@@ -100,6 +102,9 @@ def list_table_files(
     for path in (layout.manifest_dir, layout.index_dir, layout.statistics_dir):
         for status in fileio.list(path):
             listing.put(status, kind_of(status.name), is_stranger)
+    for place in all_places(layout):
+        for status in fileio.list(place.folder):
+            listing.put(status, ICEBERG if METADATA_NAME.fullmatch(status.name) else None, is_stranger)
     for path in _metadata_folders(fileio, layout):
         for status in list_hidden(fileio, path):
             if not status.is_dir:
@@ -138,6 +143,7 @@ def _data_folders(
 
 def _metadata_folders(fileio: FileIO, layout: TableLayout) -> Iterator[str]:
     yield from (layout.location, layout.manifest_dir, layout.index_dir, layout.statistics_dir)
+    yield from (place.folder for place in all_places(layout))
     branches = [
         status.name.removeprefix(_BRANCH)
         for status in fileio.list(layout.branches_dir)

@@ -128,7 +128,7 @@ class Scanner:
             for one in index.dv_ranges:
                 if one.cardinality is None:
                     return entries, 0
-                if one.cardinality:  # as _vectors: of several the last that is not empty counts
+                if one.cardinality:  # as read_vectors: of several the last that is not empty counts
                     dead[index.partition, index.bucket, one.data_file] = one.cardinality
         visible = [
             entry.file.row_count - dead.get((entry.partition, entry.bucket, entry.file.file_name), 0)
@@ -164,6 +164,11 @@ class Scanner:
         level_min = max(self._told_level(snapshot), int(TableTraits(schema).has_inbox))
         return tuple(entry for entry in self.live_entries(snapshot) if entry.file.level >= level_min)
 
+    def visible_entries(self, snapshot: Snapshot, *, schema: TableSchema) -> tuple[ManifestEntry, ...]:
+        """The files that plan_scan gives, from metadata alone. REQUIRES a table whose plans are not merged."""
+        level_min = int(TableTraits(schema).has_inbox)
+        return tuple(entry for entry in self.live_entries(snapshot) if entry.file.level >= level_min)
+
     def _told_level(self, snapshot: Snapshot) -> int:
         return TableTraits(self.schemas.get(snapshot.schema_id)).told_level
 
@@ -190,7 +195,7 @@ class Scanner:
         """
         reads: list[Callable[[], Any]] = [partial(self._live_entries, snapshot)]
         if vectors_of is not None:
-            reads.append(partial(self._vectors, snapshot, vectors_of))
+            reads.append(partial(self.read_vectors, snapshot, vectors_of))
         return self.fileio.run_together(reads)[0]  # type: ignore[no-any-return]
 
     def _live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
@@ -210,7 +215,7 @@ class Scanner:
         self, snapshot: Snapshot, entries: Collection[ManifestEntry], spec: PartitionSpec
     ) -> list[StoredFile]:
         buckets = {(entry.partition, entry.bucket) for entry in entries}
-        vectors = self._vectors(snapshot, buckets.__contains__)
+        vectors = self.read_vectors(snapshot, buckets.__contains__)
         return self.stored_files(entries, spec, vectors)
 
     def stored_files(
@@ -243,7 +248,7 @@ class Scanner:
             )
         return files
 
-    def _vectors(
+    def read_vectors(
         self, snapshot: Snapshot, wanted: Callable[[BucketId], bool]
     ) -> dict[BucketId, dict[str, BitMap]]:
         """Vectors of the wanted buckets; an unaware bucket of another writer may spread them over several files."""

@@ -302,8 +302,9 @@ class Gatekeeper:
         identifier = Identifier.parse(one.staged.table)
         if one.report is None:
             return one
+        report = self._warehouse.iceberg.after_commit(identifier, one.report)
         try:
-            report = self._warehouse.logs.published(identifier, one.report)
+            report = self._warehouse.logs.published(identifier, report)
         except TablestoreError as error:
             return replace(one, error=error)
         self._table_swaps.clear(identifier)

@@ -58,6 +58,7 @@ class StagedTableSwaps:
             self.drop(identifier, stage)
             raise
         report = replace(report, table=identifier, snapshot_id=done.snapshot_id, staged=None)
+        report = self.warehouse.iceberg.after_commit(identifier, report)
         try:
             report = self.warehouse.logs.published_after_commit(identifier, report)
         except PublishPending:
@@ -138,6 +139,7 @@ class StagedTableSwaps:
         self.warehouse.catalog.table_swap(identifier).take_place()
         self.warehouse.relations.forget(identifier)
         self.warehouse.relations.forget(identifier.replacement)
+        self.warehouse.iceberg.drop_former(identifier)
         return report
 
     def clear(self, identifier: Identifier) -> None:

@@ -8,7 +8,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.log.sink import LogPosition
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.write.requested_compaction import NOTHING, CompactionReport, FileTotals
-from tablestore_engine.warehouse.write_report import WriteReport, expiry_notes
+from tablestore_engine.warehouse.write_report import WriteReport, notes_after_commit
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class CompactReport:
 
     `snapshot_ids` are the snapshots of this call, `snapshot_id` the newest of the table. `log`: where the
     messages of this call lie, which tell rows of other writers that were taken in. `expired`, `not_expired`,
-    `partitions`, `partitions_trouble`: see WriteReport.
+    `partitions`, `partitions_trouble`, `iceberg_trouble`: see WriteReport.
 
     >>> report = orders.upsert([{"id": 1, "region": "eu", "amount": 11.0}])
     >>> compacted = orders.compact(full=True)
@@ -35,6 +35,7 @@ class CompactReport:
     not_expired: str | None = None
     partitions: PartitionReport | None = None
     partitions_trouble: str | None = None
+    iceberg_trouble: str | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -44,7 +45,7 @@ class CompactReport:
     @property
     def has_trouble(self) -> bool:
         """As of WriteReport."""
-        return not (self.not_expired is None and self.partitions_trouble is None)
+        return {self.not_expired, self.partitions_trouble, self.iceberg_trouble} != {None}
 
     def summary(self) -> str:
         """`snapshot 7, 9 files → 1`."""
@@ -57,7 +58,9 @@ class CompactReport:
     @property
     def notes(self) -> str:
         """What happened behind the compaction, '' for nothing."""
-        return expiry_notes(self.partitions, self.partitions_trouble, self.not_expired)
+        return notes_after_commit(
+            self.partitions, self.partitions_trouble, self.not_expired, self.iceberg_trouble
+        )
 
 
 def report_of_compaction(done: CompactionReport, commit: WriteReport) -> CompactReport:
@@ -73,4 +76,5 @@ def report_of_compaction(done: CompactionReport, commit: WriteReport) -> Compact
         not_expired=commit.not_expired,
         partitions=commit.partitions,
         partitions_trouble=commit.partitions_trouble,
+        iceberg_trouble=commit.iceberg_trouble,
     )

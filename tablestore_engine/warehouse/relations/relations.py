@@ -25,6 +25,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.store.clone import clone_table
+from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relation_list import (
     RelationInfo,
@@ -44,6 +45,7 @@ class Relations:
     names: NameLookup
     spark: LazyResolver
     logs: Logs
+    iceberg: IcebergMetadata
 
     def list_all(self, database: str, *, with_unpublished: bool = False) -> tuple[RelationInfo, ...]:
         """Tables and views; tables that only have a staged snapshot are nobody's business yet."""
@@ -80,6 +82,7 @@ class Relations:
         ):  # a damaged table can be dropped; its log is that of an older schema
             schema = self.catalog.schemas(identifier).find_readable()
         self.logs.drop(identifier, schema)
+        self.iceberg.drop(identifier)
         self.catalog.drop_table(identifier)
         self.forget(identifier)
 
@@ -108,6 +111,8 @@ class Relations:
             states.copy_to(target)
             self.catalog.rename_table(source, target)
             states.drop()
+            self.iceberg.drop(source)
+            self.iceberg.follow(target)
         elif self.catalog.views.find(source) is None:
             raise no_such_name(self.catalog, source, RELATIONS)
         else:
@@ -142,6 +147,7 @@ class Relations:
         self.drop_view(target)
         self.catalog.place_table(folder, target)
         self.forget(target)
+        self.iceberg.follow(target)
 
     def _clone_flat(self, source: Identifier, target: Identifier) -> None:
         """Where no folder is moved: copied into its place, in which it appears at once."""
@@ -154,6 +160,8 @@ class Relations:
         )
         self.drop_view(target)
         self.forget(target)
+        self.iceberg.drop_former(target)
+        self.iceberg.follow(target)
 
     # views, functions and comments ---------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_check import check_schema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS
@@ -220,6 +221,7 @@ class TableActions:
         def altered(schema: TableSchema) -> TableSchema:
             wanted = alter_schema(schema, action, columns)
             check_schema(wanted, lambda: (schema,))
+            check_iceberg(wanted, lambda: (schema,))
             self._warehouse.logs.check_change(identifier, schema, wanted)
             if wanted.fields != schema.fields:
                 self._warehouse.logs.check_schema(identifier, wanted)

@@ -27,6 +27,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
 )
 from tablestore_engine.format.schema_check import check_collations, check_schema
+from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
@@ -77,6 +78,7 @@ def plan_target(
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
         check_schema(first)
+        check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
     changed = _with_columns(current, columns, on_schema_change, table)
@@ -89,6 +91,7 @@ def plan_target(
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
     check_schema(changed, lambda: (current,))
+    check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
 

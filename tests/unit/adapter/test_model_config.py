@@ -49,6 +49,7 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
             "delete_when": "op = 'd'",
             "publish": "on_tests",
             "duplicates": "last",
+            "iceberg_metadata": True,
         }
     )
     assert settings.primary_key == ("order_id", "dt")
@@ -66,6 +67,7 @@ def test_every_key_of_the_design_arrives_as_a_setting_or_an_option() -> None:
         "log.system": "kafka",
         "log.system.partitions": "3",
         "merge-engine": "deduplicate",
+        "metadata.iceberg.storage": "table-location",
         "sequence.field": "updated_at",
         "commit.max-retries": "7",
         "tablestore.duplicates": "last",
@@ -87,6 +89,7 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "merge_exclude_columns": ["b"],
         "publish": "manual",
         "duplicates": "last",
+        "iceberg_metadata": True,
         "sequence_field": "v",
         "delete_when": "x",
         "merge_engine": "deduplicate",
@@ -385,3 +388,19 @@ def test_words_that_mean_nothing_to_a_stream_are_refused(config: Mapping[str, An
     with pytest.raises(FixRequest) as caught:
         read(config)
     assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("value", "storage"),
+    [(True, "table-location"), (False, "disabled"), ("hadoop-catalog", "hadoop-catalog"), (None, None)],
+)
+def test_iceberg_metadata_is_a_flag_or_a_place(value: object, storage: str | None) -> None:
+    """The table option that the engine reads."""
+    settings = read({"iceberg_metadata": value})
+    assert dict(settings.options).get("metadata.iceberg.storage") == storage
+
+
+def test_iceberg_metadata_of_another_shape_is_refused() -> None:
+    """A word that is no place."""
+    with pytest.raises(FixRequest, match="TS1811"):
+        read({"iceberg_metadata": "glue"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.api import Engine
+from tablestore_engine.format.schema_change import set_options
 
 from .conftest import Run
 
@@ -101,3 +102,15 @@ def test_refusals_name_no_internals(run: Run, capsys: pytest.CaptureFixture[str]
     with pytest.raises(SystemExit):
         run("restore", "demo.orders", "--to", "t1")
     assert "--tag t1" in capsys.readouterr().err
+
+
+def test_iceberg_sync_writes_what_is_missing(run: Run, engine: Engine) -> None:
+    """A table without the option is refused; with it all snapshots are listed, and a repetition adds none."""
+    assert "TS1028" in run("iceberg", "sync", "demo.orders").err
+    store = engine.table("demo.orders").store
+    store.alter(lambda schema: set_options(schema, {"metadata.iceberg.storage": "table-location"}))
+    store.fileio.delete_tree(f"{store.location}/metadata")
+    done = run("iceberg", "sync", "demo.orders", "--json").json
+    assert done["added"] == list(store.snapshots.list_ids())
+    assert done["metadata"].endswith("/metadata/v1.metadata.json")
+    assert "0 snapshots added" in run("iceberg", "sync", "demo.orders").out

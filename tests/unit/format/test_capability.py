@@ -180,7 +180,7 @@ def test_the_table_is_complete() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"metadata.iceberg.storage": "hadoop-catalog"},
+        {"metadata.iceberg.storage": "hive-catalog"},
         {"tag.automatic-creation": "batch"},
         {"commit.callbacks": "com.example.Told"},
         {"metastore.partitioned-table": "true"},

@@ -167,7 +167,7 @@ def test_a_table_says_nothing_about_brokers_and_clients(
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("metadata.iceberg.storage", "table-location"),
+        ("metadata.iceberg.hadoop-conf-dir", "conf"),
         ("manifest.format", "orc"),
         ("index-file-in-data-file-dir", "true"),
         ("file-index.bloom-filter.columns", "v"),

@@ -27,6 +27,7 @@ from dbt.adapters.tablestore.config.value_shapes import (
     read_bucket_count,
     read_choice,
     read_columns,
+    read_iceberg_storage,
     read_mapping,
     read_predicates,
     read_text,
@@ -94,6 +95,7 @@ class TablestoreConfig(AdapterConfig):
     dataframe: str | None = None
     contract_changes: str | None = None
     keep_failing_rows: bool | None = None
+    iceberg_metadata: bool | str | None = None
 
 
 OWN_KEYS = tuple(key for key in TablestoreConfig.__dataclass_fields__ if not key.startswith("_"))
@@ -258,6 +260,7 @@ def _read_options(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, str]
         for k, v in read_mapping(name, "table_properties", values.get("table_properties")).items()
     }
     named = {option: read_word(name, key, values.get(key)) for key, option in _OPTION_OF.items()}
+    named["metadata.iceberg.storage"] = read_iceberg_storage(name, values.get("iceberg_metadata"))
     named["bucket"] = read_bucket_count(name, values.get("buckets"))
     named["sequence.field"] = (
         ",".join(read_columns(name, "sequence_field", values.get("sequence_field"))) or None

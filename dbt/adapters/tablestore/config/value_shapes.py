@@ -12,6 +12,8 @@ from typing import Any
 
 from tablestore_engine.api import FixRequest
 
+_ICEBERG_PLACES = ("table-location", "hadoop-catalog")
+
 
 def _wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest:
     return FixRequest(
@@ -66,6 +68,15 @@ def check_flag(name: str, key: str, value: Any) -> None:  # noqa: ANN401 - comes
     """Absent, or true or false."""
     if value is not None and not isinstance(value, bool):
         raise _wrong_shape(name, key, value, "true or false")
+
+
+def read_iceberg_storage(name: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
+    """The table option of `iceberg_metadata`: true, false or a place; None when absent. Raises FixRequest TS1811."""
+    if isinstance(value, bool):
+        return "table-location" if value else "disabled"
+    if value in (None, *_ICEBERG_PLACES):
+        return None if value is None else str(value)
+    raise _wrong_shape(name, "iceberg_metadata", value, f"true, false, {' or '.join(_ICEBERG_PLACES)}")
 
 
 def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - comes from YAML

@@ -1,0 +1,1 @@
+"""Iceberg metadata beside the snapshots of a table: made after commits, expiry, tags and rollbacks."""

@@ -1,0 +1,114 @@
+"""Where the Iceberg metadata of a table is, and which version is the newest.
+
+    table-location   <table>/metadata/
+    hadoop-catalog   <warehouse>/iceberg/<database>/<table>/metadata/
+
+CHANGE     where Iceberg metadata is written (option metadata.iceberg.storage)
+INVARIANT  version N exists if and only if `vN.metadata.json` does; `version-hint.text` is a hint, for readers that
+           cannot list, and is checked when it is read here.
+PAIMON     the folders are Paimon's; its versions are snapshot ids, ours count by ones: tags and expiry make some, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tablestore_engine.fileio.base import FileIO, find
+from tablestore_engine.format.layout import TableLayout, check_file_name
+from tablestore_engine.iceberg.table_metadata import metadata_name
+
+TABLE_LOCATION, HADOOP_CATALOG = "table-location", "hadoop-catalog"
+_VERSION = re.compile(r"v(\d{1,18})\.metadata\.json")
+
+
+@dataclass(frozen=True)
+class IcebergPlace:
+    """`location`: of the Iceberg table."""
+
+    location: str
+
+    @property
+    def folder(self) -> str:
+        """Of all metadata files."""
+        return f"{self.location}/metadata"
+
+    @property
+    def hint(self) -> str:
+        """The number of the newest version, as text."""
+        return f"{self.folder}/version-hint.text"
+
+    def path(self, name: str) -> str:
+        """A file of the folder. Raises FixData TS1190 for a name that leads elsewhere."""
+        return f"{self.folder}/{check_file_name(name)}"
+
+    def metadata(self, version: int) -> str:
+        """A version."""
+        return self.path(metadata_name(version))
+
+    def file_of(self, path: str) -> str:
+        """The path here of a file that metadata names."""
+        return self.path(path.rpartition("/")[2])
+
+
+def find_place(layout: TableLayout, storage: str | None) -> IcebergPlace | None:
+    """None without the option, and for a table that waits for its name."""
+    database, _, table = layout.location.rpartition("/")
+    warehouse, _, folder = database.rpartition("/")
+    if storage is None or not folder.endswith(".db"):
+        return None
+    if storage == HADOOP_CATALOG:
+        return IcebergPlace(f"{warehouse}/iceberg/{folder.removesuffix('.db')}/{table}")
+    return IcebergPlace(layout.location)
+
+
+def all_places(layout: TableLayout) -> tuple[IcebergPlace, ...]:
+    """Everywhere that metadata of the table may be, as its options are or were."""
+    found = (find_place(layout, storage) for storage in (TABLE_LOCATION, HADOOP_CATALOG))
+    return tuple(place for place in found if place is not None)
+
+
+def find_version(fileio: FileIO, place: IcebergPlace) -> int | None:
+    """The newest version; None when there is none."""
+    text = (find(fileio, place.hint) or b"").strip()
+    at = int(text) if text.isdigit() and len(text) <= 18 else 0
+    if at == 0 or not fileio.exists_file(place.metadata(at)):
+        at = max(list_versions(fileio, place), default=0)
+    if at == 0:
+        return None
+    while True:
+        looks: list[Callable[[], bool]] = [
+            partial(fileio.exists_file, place.metadata(at + step)) for step in (1, 2)
+        ]
+        is_next, is_second = fileio.run_together(looks)
+        if not is_next:
+            return at
+        at += 1 + is_second
+        if not is_second:
+            return at
+
+
+def list_versions(fileio: FileIO, place: IcebergPlace) -> list[int]:
+    """All that are there."""
+    found = (_VERSION.fullmatch(one.name) for one in fileio.list(place.folder))
+    return [int(one[1]) for one in found if one is not None]
+
+
+def put_hint(fileio: FileIO, place: IcebergPlace, version: int) -> None:
+    """The hint, unless a newer version is there: of two writers the later one repairs what the earlier one wrote."""
+    while True:
+        fileio.replace(place.hint, str(version).encode())
+        newest = find_newer(fileio, place, version)
+        if newest is None:
+            return
+        version = newest
+
+
+def find_newer(fileio: FileIO, place: IcebergPlace, version: int) -> int | None:
+    """The newest version above this one."""
+    newer = version
+    while fileio.exists_file(place.metadata(newer + 1)):
+        newer += 1
+    return None if newer == version else newer

@@ -1,0 +1,67 @@
+"""Iceberg metadata of the tables of a warehouse: written after each commit that readers see.
+
+INVARIANT  a commit that stands is reported as one: why Iceberg metadata could not be written is in the report, and the
+           next commit writes it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tablestore_engine.catalog.filesystem import FilesystemCatalog
+from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.errors import FixRequest, TablestoreError
+from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION, has_iceberg
+from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import delete_catalog_entry
+from tablestore_engine.store.iceberg_metadata.iceberg_place import HADOOP_CATALOG
+from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport, sync_iceberg
+from tablestore_engine.warehouse.write_report import WriteReport
+
+
+@dataclass(frozen=True)
+class IcebergMetadata:
+    """Over all tables of one warehouse."""
+
+    catalog: FilesystemCatalog
+    stores: OpenTables
+
+    def after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:
+        """The report with what went wrong. A table that was dropped meanwhile needs none."""
+        seen = report.seen
+        if seen is not None and STORAGE_OPTION not in seen.schema.options:
+            return report
+        try:
+            store = self.stores.find(identifier) if seen is None else self.stores.open(identifier)
+            if store is not None:
+                sync_iceberg(store.context)
+        except (TablestoreError, OSError) as error:
+            return replace(report, iceberg_trouble=str(error))
+        return report
+
+    def follow(self, identifier: Identifier) -> None:
+        """After a change that is no commit: a name, a clone. What fails is left to the next commit."""
+        self.after_commit(identifier, WriteReport(identifier, None))
+
+    def drop(self, identifier: Identifier) -> None:
+        """What is outside the folder of a table that goes, or has another name now."""
+        delete_catalog_entry(self.catalog.fileio, TableLayout(self.catalog.location(identifier)))
+
+    def drop_former(self, identifier: Identifier) -> None:
+        """The same of a table that another one has replaced, unless this one writes to the same place."""
+        store = self.stores.find(identifier)
+        if store is None or store.schema.options.get(STORAGE_OPTION) != HADOOP_CATALOG:
+            self.drop(identifier)
+
+    def sync(self, identifier: Identifier) -> IcebergReport | None:
+        """Now; None for a table without a snapshot. Raises NotFound TS1414, FixRequest TS1028, as sync_iceberg."""
+        store = self.stores.get(identifier)
+        if not has_iceberg(store.schema):
+            raise FixRequest(
+                "TS1028",
+                f"{identifier} has no Iceberg metadata",
+                why=f"its option {STORAGE_OPTION} is not set",
+                fix=f"alter table {identifier} set tblproperties ('{STORAGE_OPTION}' = 'table-location')",
+            )
+        return sync_iceberg(store.context)
