@@ -26,7 +26,6 @@ MEANT = "meant"  # it changes answers, and a page says so: time zone (sql.md), $
 PROOF: Mapping[str, str] = {
     "spark.sql.catalogImplementation": PROCESS,
     "spark.sql.warehouse.dir": PROCESS,
-    "spark.sql.extensions.test.loadFromCp": PROCESS,
     "spark.sql.ansi.enabled": MEANT,
     "spark.sql.session.timeZone": MEANT,
     "spark.sql.variable.substitute": MEANT,
