@@ -1,0 +1,42 @@
+"""The programs of docs/engines.md read a table as they stand there, in an environment without the engine."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from integration_tests.docs.project import ROOT
+from integration_tests.docs.snippets import read_snippets
+from integration_tests.interop.environments import ICEBERG
+from integration_tests.interop.golden import Kind, make_table
+from integration_tests.interop.peers import ProcessPeer
+from integration_tests.interop.scenarios import Step
+from integration_tests.interop.schemas import schema
+from integration_tests.interop.test_iceberg import OursWithIceberg
+
+PAGE = ROOT / "docs" / "engines.md"
+PROGRAMS = [one for one in read_snippets(PAGE) if one.language == "python"]
+
+
+@pytest.mark.parametrize("at", range(len(PROGRAMS)))
+def test_a_program_of_the_page_counts_the_rows(tmp_path: Path, duckdb: ProcessPeer, at: int) -> None:
+    """Three rows now, two at the first snapshot."""
+    made = schema({"id": "BIGINT", "status": "STRING"}, keys=("id",), options={"bucket": "1"})
+    first, second = ({"id": one, "status": "new"} for one in (1, 2))
+    steps = [
+        Step((("+I", first), ("+I", second))),
+        Step((("+U", {**first, "status": "paid"}), ("+I", {"id": 3, "status": "new"}))),
+    ]
+    location = tmp_path / "warehouse" / "demo.db" / "orders"
+    make_table(OursWithIceberg("3"), location, Kind(made, steps, early=False))
+    assert duckdb.ask("ping")  # the environment is there, or the test is skipped
+    done = subprocess.run(
+        [str(ICEBERG.python()), "-c", PROGRAMS[at].text],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["3", "2"], done.stderr
