@@ -29,7 +29,7 @@ OTHERS = {
     "primary_key", "partition_by", "buckets", "changelog_producer", "log_system", "log_consistency", "log_format",
     "log_key_format", "log_ignore_delete", "log_changelog_mode", "kafka_topic", "kafka", "table_properties", "publish",
     "affected_by", "affected_key", "affected_limit", "changed_keys", "row_kinds", "max_snapshots_per_batch",
-    "output_mode", "dataframe", "contract_changes", "keep_failing_rows",
+    "output_mode", "dataframe", "contract_changes", "keep_failing_rows", "iceberg_metadata",
 }  # fmt: skip
 KEYS: dict[str, dict[str, Any]] = {
     "append": {},
