@@ -517,9 +517,8 @@ def test_names_of_rows_are_gone_after_the_run(bare: Shop) -> None:
     )
     bare.dbt("run", ok=False)
     assert "TS1822" in message(bare, "n")
-    assert not [
-        one for one in bare.engine.spark.catalog.listTables() if one.name.startswith("tablestore_rows")
-    ]
+    views = bare.engine.spark.sql("show views").collect()  # listTables() fails in plans that are interpreted
+    assert not [one for one in views if one["viewName"].startswith("tablestore_rows")]
 
 
 @pytest.mark.parametrize(

@@ -50,11 +50,12 @@ POINTS = {
     "expire.snapshots": GATED,
 }
 # tests/crash kills the engine there, integration_tests/kafka/test_eventual.py at the two of an eventual log,
-# tests/unit/warehouse/test_expired_stages.py at those of a drop of staged snapshots, and
-# integration_tests/kafka/test_replaced_logs.py at those of a table that takes another one's place
+# tests/unit/warehouse/test_expired_stages.py at those of a drop of staged snapshots,
+# integration_tests/kafka/test_replaced_logs.py at those of a table that takes another one's place, and
+# tests/unit/store/test_iceberg_kills.py at those of Iceberg metadata
 NOT_OF_A_BUILD = {
     *("rollback.kept", "orphans.begun", "orphans.looked", "log.early", "log.repairs"),
-    *("replace.moved", "replace.placed", "replace.sent"),
+    *("replace.moved", "replace.placed", "replace.sent", "iceberg.files", "iceberg.claimed"),
     *("stage.dropping", "stage.dropped"),
 }
 EXPIRING = {

@@ -6,6 +6,7 @@ INVARIANT  a claim lands only in the table that it was planned for (`identity`) 
 INVARIANT  a snapshot never stays behind a gap: a rollback deletes first and looks for newcomers then, a claim creates
            first and looks for its base then; whichever comes second sees the other, and takes the snapshot away.
            What remains: a writer killed between its two steps, in the instant of a rollback.
+INVARIANT  LATEST never names a snapshot before it is known to be in line.
 INVARIANT  a number is claimed once in a line of snapshots: one that has expired is free on disk, and its base is gone.
            A writer that slept through it (its base was the newest when it planned) plans again.
 """
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -78,7 +79,6 @@ class Destination(Protocol):
 class MainDestination:
     """The branch that a table handle was opened on. `newest_schema_id`: the highest number of a schema file, as the
     operation saw it; None: it has not looked. `queue`: of the commit that claims.
-    `_hinted`: snapshots that LATEST was written for.
     """
 
     snapshots: SnapshotStore
@@ -88,7 +88,6 @@ class MainDestination:
     runtime: Runtime
     newest_schema_id: int | None = None
     queue: CommitQueue | None = None
-    _hinted: set[str] = field(default_factory=set, compare=False, repr=False)
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
@@ -109,12 +108,10 @@ class MainDestination:
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
         self.runtime.crash_point("commit.claimed")
-        looks: list[Callable[[], Any]] = [
-            self.check_behind,
-            partial(self._is_in_line, snapshot),
-            partial(self._hint, snapshot),
-        ]
-        _, is_in_line, _ = self.guard.fileio.run_together(looks)
+        # LATEST comes behind both: beside them it could name this snapshot, and what follows an expired number be
+        # looked for behind it, so that the check would find nothing newer
+        looks: list[Callable[[], Any]] = [self.check_behind, partial(self._is_in_line, snapshot)]
+        _, is_in_line = self.guard.fileio.run_together(looks)
         if not is_in_line:
             self._take_back(snapshot)
         return bool(is_in_line)
@@ -127,7 +124,6 @@ class MainDestination:
                 partial(self.snapshots.write_hints, snapshot.id),
             ]
             self.guard.fileio.run_together(hints)
-            self._hinted.add(snapshot.unique)
 
     def check_behind(self) -> None:
         """After a claim: without folders it may have landed in another table. Raises RetryError TS1365.
@@ -142,9 +138,8 @@ class MainDestination:
         return self.snapshots.find(snapshot_id)
 
     def settle(self, snapshot: Snapshot) -> str | None:
-        """LATEST, when the claim ended before it, and what other engines see as schema. The commit stands."""
-        if snapshot.unique not in self._hinted:
-            self._hint(snapshot)
+        """LATEST, and what other engines see as schema. The commit stands."""
+        self._hint(snapshot)
         with suppress(OSError, TablestoreError):
             # of the operation's begin, where it has looked: what came since is covered by the next commit
             newest = self.schemas.get_newest_id() if self.newest_schema_id is None else self.newest_schema_id
