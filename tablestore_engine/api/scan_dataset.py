@@ -1,7 +1,7 @@
-"""A scan as an Arrow dataset: whoever reads it asks for columns and rows, and only what these need is opened.
+"""A scan as an Arrow dataset: a reader asks for columns and rows, and only the files that these need are opened.
 
 WHY        DuckDB asks a dataset for the columns of a query, and for the rows of what it can say as an Arrow expression.
-INVARIANT  what is asked for is exact: a filter that the scan cannot take is applied to the rows behind it.
+INVARIANT  the rows are exact: Arrow applies a filter that the scan does not support to the rows of the scan.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Scannable(Protocol):
 
 
 class Failures:
-    """What failed while somebody else's code was reading, who tells it in other words."""
+    """Errors of ours that DuckDB reported in words of its own."""
 
     def __init__(self) -> None:
         self._first: TablestoreError | None = None

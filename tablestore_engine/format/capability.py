@@ -179,7 +179,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "Iceberg metadata in a catalog",
         option_in("metadata.iceberg.storage", allowed=("", *OPTIONS["metadata.iceberg.storage"].values)),
-        "Iceberg readers would see the state of before: no catalog is told", read=True,
+        "Iceberg readers would see an old state: no catalog is updated", read=True,
     ),
     Capability(
         "tags made by commits", option_in("tag.automatic-creation", allowed=("", "none")),

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.iceberg.manifest_files import IcebergFile, ManifestFacts
 
-FILES_MAX = 1000  # of a manifest: what a commit writes anew when one of them goes
+FILES_MAX = 1000  # of a manifest: a commit that removes one of its files writes the others again
 MANIFESTS_MAX = 16  # small ones of a kind
 
 

@@ -22,8 +22,7 @@ from tablestore_engine.iceberg.schema_mapping import iceberg_schema, last_column
 MAIN_REF = "main"
 _UUID_KEY = "tablestore.snapshot-uuid"
 _OURS_KEY = "tablestore.iceberg"
-_OURS = "1"  # another number: another layout, and the metadata is built anew
-_LOG_MAX = 100
+_OURS = "1"  # another number is another layout: all states are described again
 
 
 @dataclass(frozen=True)
@@ -63,10 +62,6 @@ class IcebergTable:
     log: tuple[tuple[str, int], ...] = ()
     is_ours: bool = True
 
-    def find(self, number: int) -> IcebergSnapshot | None:
-        """The snapshot of that number."""
-        return next((one for one in self.snapshots if one.number == number), None)
-
 
 def metadata_name(version: int) -> str:
     """`v7.metadata.json`."""
@@ -93,7 +88,7 @@ def encode_iceberg_table(table: IcebergTable, schemas: Sequence[TableSchema], cu
         "current-snapshot-id": -1 if table.newest is None else table.newest,
         "snapshots": [_snapshot_json(one) for one in table.snapshots],
         "snapshot-log": _snapshot_log(table),
-        "metadata-log": [{"metadata-file": name, "timestamp-ms": at} for name, at in table.log[-_LOG_MAX:]],
+        "metadata-log": [{"metadata-file": name, "timestamp-ms": at} for name, at in table.log],
         "refs": _refs(table),
     }
     if table.format_version >= 3:

@@ -17,6 +17,7 @@ from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION, has_iceberg
 from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import delete_catalog_entry
 from tablestore_engine.store.iceberg_metadata.iceberg_place import HADOOP_CATALOG
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport, sync_iceberg
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -51,7 +52,7 @@ class IcebergMetadata:
     def drop_former(self, identifier: Identifier) -> None:
         """The same of a table that another one has replaced, unless this one writes to the same place."""
         store = self.stores.find(identifier)
-        if store is None or store.schema.options.get(STORAGE_OPTION) != HADOOP_CATALOG:
+        if store is None or TableTraits(store.schema).iceberg_storage != HADOOP_CATALOG:
             self.drop(identifier)
 
     def sync(self, identifier: Identifier) -> IcebergReport | None:

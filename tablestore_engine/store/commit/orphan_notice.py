@@ -14,7 +14,7 @@ PAIMON     other engines know nothing of it: for their writers the grace period 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -55,7 +55,18 @@ class Sweeps:
 
         Names are looked for before files: who deleted between the two had announced it before. `see` gets the listing.
         """
-        paths = {path.rpartition("/")[2]: path for path in self._new_paths(snapshot, base)}
+        return self._find_lost(self._new_paths(snapshot, base), see)
+
+    def check_paths(self, paths: Iterable[str]) -> None:
+        """Of a claim that is no snapshot: none of its files is going or gone. Raises RetryError TS1328."""
+        lost = self._find_lost(paths)
+        if lost is not None:
+            raise self.too_late(lost)
+
+    def _find_lost(
+        self, files: Iterable[str], see: Callable[[Sequence[FileStatus]], None] = _unseen
+    ) -> str | None:
+        paths = {path.rpartition("/")[2]: path for path in files}
         found = self.fileio.list(self.layout.sweeps_dir)
         see(found)
         for one in found:
@@ -64,17 +75,6 @@ class Sweeps:
                     return name
         there = self.fileio.run_together([partial(self.fileio.exists_file, path) for path in paths.values()])
         return next((name for name, is_there in zip(paths, there, strict=True) if not is_there), None)
-
-    def check_paths(self, paths: Collection[str]) -> None:
-        """Of a claim that is no snapshot: none of its files is going or gone. Raises RetryError TS1328."""
-        names = {path.rpartition("/")[2] for path in paths}
-        for one in self.fileio.list(self.layout.sweeps_dir):
-            if one.name.startswith(SWEEP_PREFIX):
-                for name in self._read(one.path) & names:
-                    raise self.too_late(name)
-        for path in paths:
-            if not self.fileio.exists_file(path):
-                raise self.too_late(path.rpartition("/")[2])
 
     def too_late(self, lost: str) -> RetryError:
         """TS1328: the commit's files were taken for orphan files."""

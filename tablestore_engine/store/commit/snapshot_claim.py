@@ -108,8 +108,8 @@ class MainDestination:
         if not self.snapshots.claim(snapshot, self._check_place(snapshot)):
             return False
         self.runtime.crash_point("commit.claimed")
-        # LATEST comes behind both: beside them it could name this snapshot, and what follows an expired number be
-        # looked for behind it, so that the check would find nothing newer
+        # LATEST is written after both. Written at the same time, it could name this snapshot first: the check would
+        # begin its search at an expired number, and find no newer snapshot
         looks: list[Callable[[], Any]] = [self.check_behind, partial(self._is_in_line, snapshot)]
         _, is_in_line = self.guard.fileio.run_together(looks)
         if not is_in_line:

@@ -15,7 +15,6 @@ from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO, FileStatus
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION
 from tablestore_engine.iceberg.table_metadata import IcebergSnapshot, IcebergTable, metadata_name
 from tablestore_engine.store.iceberg_metadata.iceberg_manifests import read_manifests
 from tablestore_engine.store.iceberg_metadata.iceberg_place import (
@@ -104,8 +103,8 @@ def drop_former(context: TableContext, schema: TableSchema) -> None:
     """Metadata where the schema before `schema` had it and this one has none: readers would see the past for ever."""
     used = find_place(context.layout, TableTraits(schema).iceberg_storage)
     with suppress(NotFound):
-        before = context.schemas.get(schema.id - 1).options.get(STORAGE_OPTION) if schema.id else None
-        former = find_place(context.layout, None if before == "disabled" else before)
+        before = TableTraits(context.schemas.get(schema.id - 1)).iceberg_storage if schema.id else None
+        former = find_place(context.layout, before)
         if former is not None and former != used and context.fileio.exists_file(former.hint):
             delete_metadata(context.fileio, former)
 
@@ -121,11 +120,10 @@ def find_live_files(context: TableContext) -> dict[str, frozenset[str]]:
     found: dict[str, frozenset[str]] = {}
     for place in all_places(context.layout):
         table = read_table(context, place)
-        if place == used and (table is None or table.uuid == table_uuid(schema, context.layout.location)):
+        is_own = table is not None and table.uuid == table_uuid(schema, context.layout.location)
+        if place == used and (table is None or is_own):
             names = set() if table is None else live_names(context, place, table)
-        elif (
-            table is not None and table.is_ours and table.uuid == table_uuid(schema, context.layout.location)
-        ):
+        elif table is not None and table.is_ours and is_own:
             names = set()
         else:
             continue

@@ -8,8 +8,8 @@ INVARIANT  a version is planned on the one before it, and the table is looked at
            the one before it. A writer whose version was taken plans again.
 INVARIANT  only snapshots of the main branch are listed: a staged one never is.
 INVARIANT  no file of the table is written or deleted here; what a version names is durable before the version is.
-CRASH      before 5: files that nothing names, which orphan cleaning takes. Behind it: the hint is one behind until the
-           next call; readers that list, or look for the next version, see the newest.
+CRASH      before 5: files that nothing names; orphan cleaning deletes them. After it: the hint is one version old until
+           the next call; readers that list, or look for the next version, see the newest.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class _Sync:
             return None
 
     def _usable(self, table: IcebergTable | None) -> IcebergTable:
-        """The version to go on from; without snapshots where it cannot be used, so that all are described anew."""
+        """The version that the next one continues. One that cannot be used has no snapshots here: all are new."""
         fresh = IcebergTable(
             version=0,
             format_version=self.traits.iceberg_format,
@@ -204,7 +204,7 @@ class _Sync:
             return None
         try:
             manifests = read_manifests(self.context, self.place, last[0])
-        except (FixData, NotFound):  # damaged: what is described anew needs none
+        except (FixData, NotFound):  # damaged: states that are described again need none
             return None
         return Described(last[0], manifests, self._state_of(last[0]))
 

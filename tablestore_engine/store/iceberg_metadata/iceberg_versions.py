@@ -20,7 +20,7 @@ def read_table(context: TableContext, place: IcebergPlace) -> IcebergTable | Non
 
 
 def read_version(fileio: FileIO, place: IcebergPlace, version: int) -> IcebergTable:
-    """One version; a damaged one counts as another writer's, and is followed by one that is made anew."""
+    """One version; a damaged one counts as another writer's, and the next one describes all states again."""
     path = place.metadata(version)
     try:
         return decode_iceberg_table(fileio.read(path), version, path)
