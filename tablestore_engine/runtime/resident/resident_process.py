@@ -53,10 +53,11 @@ def main(arguments: Sequence[str], cancel: Callable[[KeptJvm], None]) -> None:
     if not arguments:
         _ResidentProcess.listen(cancel, jvm).run()
         return
-    circumstances, program = circumstances_of(os.environ), importlib.import_module(arguments[0])
+    circumstances, before = circumstances_of(os.environ), LoadedFiles.look()
+    program = importlib.import_module(arguments[0])
     program.load()
     loaded = LoadedFiles.look()
-    changed = loaded.changed_since(begun_ns)
+    changed = before.changed() or loaded.changed_since(begun_ns)
     if changed is not None or threading.active_count() > 1:
         print(f"not served: {changed} has changed; threads: {threading.enumerate()}", file=sys.stderr)
         return

@@ -250,6 +250,24 @@ def test_a_package_that_is_added_is_seen(caller: Caller) -> None:
     assert caller.told(code) == "5"
 
 
+def test_compiled_files_that_the_first_import_writes_do_not_count(caller: Caller) -> None:
+    """They change the folder of the module, while the program is loaded."""
+    later = caller.library.parent / "later"
+    later.mkdir()
+    (later / "imported_later.py").write_text("")
+    (caller.library / "small_program.py").write_text(
+        "import time\ntime.sleep(0.05)  # longer than a tick of the file system's clock\nimport imported_later\n"
+        + PROGRAM
+    )
+    writing = {name: value for name, value in caller.environment.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    writing["PYTHONPATH"] += os.pathsep + str(later)
+    assert caller.told("print(VERSION)", env=writing) == "1"
+    assert (later / "__pycache__").exists()
+    server = caller.server
+    assert caller.told("print(VERSION)", env=writing) == "1"
+    assert caller.server == server
+
+
 def test_other_circumstances_load_the_program_again(caller: Caller) -> None:
     """A variable, the mask of new files, a limit, the priority; what names a terminal is only passed on."""
     server = caller.told("import os; print(os.getppid())") and caller.server
@@ -352,14 +370,14 @@ def test_two_callers_at_once_start_one_server(caller: Caller) -> None:
 
 def test_it_ends_when_nobody_comes(caller: Caller) -> None:
     """After the idle time; not while a command runs."""
-    caller.place.want(1.0)
+    caller.place.want(3.0)
     code = "import sys; print('ready', flush=True); sys.stdin.read()"
     long = caller.start(code, stdin=subprocess.PIPE)
     assert long.stdout is not None
     long.stdout.readline()
     server = caller.server
     assert server is not None
-    time.sleep(3)  # three idle times
+    time.sleep(6)  # two idle times
     assert caller.server == server
     long.communicate("", timeout=30)
     wait_for(lambda: caller.server is None)
