@@ -43,7 +43,7 @@ def rows_of(engine: Engine, table: str) -> list[tuple[Any, ...]] | None:
     )
 
 
-def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
+def until(is_so: Callable[[], object], seconds: float = 300.0) -> None:
     """Looks again and again."""
     deadline = time.monotonic() + seconds
     while not is_so():
@@ -51,7 +51,7 @@ def until(is_so: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.05)
 
 
-def drop_slot(postgres: Postgres, slot: str, seconds: float = 60.0) -> None:
+def drop_slot(postgres: Postgres, slot: str, seconds: float = 300.0) -> None:
     """PostgreSQL notices the end of a killed Connect a moment later; a slot that does not exist is fine."""
     look, deadline = (
         f"select active from pg_replication_slots where slot_name = '{slot}'",

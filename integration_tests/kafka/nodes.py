@@ -34,7 +34,7 @@ from tablestore_engine.devservers.kafka_broker import (
 )
 from tablestore_engine.log.kafka import transaction_state
 
-_SECONDS = 60.0
+_SECONDS = 300.0
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class Nodes:
 
 
 def wait(is_so: Callable[[], bool], otherwise: str) -> None:
-    """A minute at most; brokers that are on their way may not answer."""
+    """Brokers that are on their way may not answer."""
     deadline = time.monotonic() + _SECONDS
     while True:
         with suppress(KafkaException):

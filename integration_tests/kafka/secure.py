@@ -94,7 +94,7 @@ class Realm:
 
 def await_state(is_so: Callable[[], bool]) -> None:
     """Until the broker does what the controller has confirmed."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 120
     while not is_so():
         assert time.monotonic() < deadline
         time.sleep(0.02)

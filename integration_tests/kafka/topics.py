@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from confluent_kafka.admin import AdminClient
 
-SECONDS = 10
+SECONDS = 120
 
 
 def topics_left(admin: AdminClient, part: str, wanted: Collection[str] = ()) -> set[str]:

@@ -41,7 +41,7 @@ from tablestore_engine.log.sink import LogPosition, LogWriter
 from tablestore_engine.options import MERGE_ENGINES, OPTIONS, Scope, check_options, is_credential
 from tablestore_engine.postgres.connect_rest import ConnectInfo, connector_status
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
-from tablestore_engine.runtime.interrupts import stopped_by_signals
+from tablestore_engine.runtime.interrupts import stopped_by_signals, wake_at_signals
 from tablestore_engine.runtime.locks import OrderedCondition, OrderedLock, Rank
 from tablestore_engine.runtime.moments import aware, epoch_millis, moment_text, read_zone
 from tablestore_engine.runtime.outside_world import SYSTEM
@@ -190,4 +190,5 @@ __all__ = [
     "stopped_by_signals",
     "sync_database",
     "versioned_database",
+    "wake_at_signals",
 ]

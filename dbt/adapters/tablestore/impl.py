@@ -32,7 +32,7 @@ from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
-from dbt.adapters.tablestore.interruption import end_on_sigterm
+from dbt.adapters.tablestore.interruption import end_on_signals
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.model_reports import ModelReports
@@ -84,7 +84,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     def __init__(self, config: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
         super().__init__(config, mp_context)
-        end_on_sigterm()
+        end_on_signals()
         config.credentials.project_root = str(getattr(config, "project_root", None) or ".")
         self._warehouse = describe_warehouse(config.credentials, config.credentials.project_root)
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them

@@ -16,6 +16,7 @@ from types import FrameType
 from typing import NoReturn
 
 from tablestore_engine.api import Engine
+from tablestore_engine.spi import wake_at_signals
 
 # Threads end when Spark has given up their jobs, and remove what they were making: in a fraction of a second, on a
 # machine under load in several. Less than the 10 s after which `docker stop` kills.
@@ -32,8 +33,11 @@ def stop_threads(engine: Engine, idents: Collection[int]) -> None:
         raise interruption
 
 
-def end_on_sigterm() -> None:
-    """Unless the program handles SIGTERM itself; only its main thread can say so."""
+def end_on_signals() -> None:
+    """Ctrl-C ends dbt's wait for its threads, and so does SIGTERM unless the program handles it itself. Nothing but in
+    the main thread.
+    """
+    wake_at_signals()
     is_main = threading.current_thread() is threading.main_thread()
     if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
         signal.signal(signal.SIGTERM, _end)

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from dbt.adapters.tablestore.interruption import end_on_sigterm, stop_threads
+from dbt.adapters.tablestore.interruption import end_on_signals, stop_threads
 from tablestore_engine.api import Engine
 
 
@@ -60,13 +60,13 @@ def test_sigterm_takes_the_way_of_ctrl_c_once() -> None:
     before = signal.getsignal(signal.SIGTERM)
     try:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        end_on_sigterm()
+        end_on_signals()
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGTERM)
         assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
         theirs: Any = lambda *_: None  # noqa: E731 - one handler, compared below
         signal.signal(signal.SIGTERM, theirs)
-        end_on_sigterm()
+        end_on_signals()
         assert signal.getsignal(signal.SIGTERM) is theirs
     finally:
         signal.signal(signal.SIGTERM, before)

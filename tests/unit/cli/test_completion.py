@@ -172,7 +172,7 @@ def _terminal(words: list[str], folder: Path, environment: dict[str, str]) -> It
         os.close(terminal)
 
 
-def _read_until(terminal: int, wanted: str, seconds: float = 60) -> str:
+def _read_until(terminal: int, wanted: str, seconds: float = 300) -> str:
     said, end = "", time.monotonic() + seconds
     while wanted not in said:
         ready, _, _ = select.select([terminal], [], [], max(end - time.monotonic(), 0))

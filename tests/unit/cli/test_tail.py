@@ -16,6 +16,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 
 from .conftest import KEYED, Run, orders
 
+HANG_SECONDS = 300  # not a measure: by then it never ends
 CHANGES = [
     "1 +I  order_id=1  customer=ann  amount=1.5",
     "1 +I  order_id=2  customer=bob  amount=2.5",
@@ -114,8 +115,6 @@ def following(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
     """`tail` of all changes, which waits for more."""
     command = [
         sys.executable,
-        "-X",
-        "faulthandler",
         "-m",
         "tablestore_engine.cli.main",
         "tail",
@@ -123,7 +122,7 @@ def following(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
         "--from",
         "earliest",
     ]
-    words = [*command, "--warehouse", str(warehouse), "--interval", "30"]
+    words = [*command, "--warehouse", str(warehouse), "--interval", "3600"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     yield process
     if process.poll() is None:
@@ -134,15 +133,11 @@ def following(warehouse: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_ctrl_c_ends_it_well(following: subprocess.Popen[str]) -> None:
-    """No traceback, at once, though it would wait for half a minute."""
+    """No traceback, at once, though it would wait for an hour."""
     assert following.stdout is not None
     lines = [following.stdout.readline() for _ in CHANGES]
     following.send_signal(signal.SIGINT)
-    try:
-        out, err = following.communicate(timeout=20)
-    except subprocess.TimeoutExpired:  # seen once in a hundred whole runs: where does it stand?
-        following.send_signal(signal.SIGABRT)
-        out, err = following.communicate()
+    out, err = following.communicate(timeout=HANG_SECONDS)
     assert (following.returncode, [line.rstrip() for line in lines], out, err) == (0, CHANGES, "", "")
 
 
@@ -151,7 +146,7 @@ def test_it_ends_when_nobody_reads(following: subprocess.Popen[str]) -> None:
     assert following.stdout is not None
     following.stdout.readline()
     os.close(following.stdout.detach().detach().fileno())  # type: ignore[attr-defined]
-    assert following.wait(timeout=20) == 0
+    assert following.wait(timeout=HANG_SECONDS) == 0
     assert following.stderr is not None
     assert following.stderr.read() == ""
 
@@ -171,7 +166,7 @@ def test_following_prints_the_page_and_then_each_change(warehouse: Path, engine:
             "4 +I  order_id=9  customer=eve  amount=9.0",
         ]
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=HANG_SECONDS)
         assert (process.returncode, out) == (0, "")
         assert err.startswith("the newest 1 of 7 rows")
     finally:

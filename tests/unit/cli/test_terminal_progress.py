@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import pty
+import re
 import select
 import sys
 import threading
@@ -136,7 +137,7 @@ def test_a_bar_says_amount_rate_and_time_left() -> None:
         assert "d.t:  50%" in half
         assert "1.00M/2.00M" in half
         assert "rows/s" in half
-        assert "<00:00" in half
+        assert re.search(r"<\d\d:\d\d", half)
         bar.advance(9_000_000)
         time.sleep(0.2)
         bar.advance(1)
