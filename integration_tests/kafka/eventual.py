@@ -69,7 +69,8 @@ def fold(messages: Iterable[LogMessage], into: Mapping[int, str] | None = None) 
         key = json.loads(message.key or b"")["id"]
         found.pop(key, None)
         if message.value is not None:
-            found[key] = json.loads(message.value)["after"]["v"]
+            row = json.loads(message.value)
+            found[key] = row.get("after", row)["v"]  # json is the row alone
     return found
 
 

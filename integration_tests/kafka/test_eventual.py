@@ -9,6 +9,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -164,24 +165,25 @@ def _run(command: list[str], crash: str = "") -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+_CRASHES = (
+    *("log.early:2", "commit.claimed:1", "log.marker:1", "log.early:1", "write.data_files:1"),
+    *("commit.manifests:1", "commit.done:1", "log.early:3", "commit.manifests:2"),
+)
+_BY_DAY = (("log.early:2", "json"), ("commit.claimed:1", "debezium-json"), ("log.marker:1", "json"))
+
+
 @pytest.mark.parametrize(
-    "crash",
+    ("crash", "value_format"),
     [
-        *("log.early:2", "commit.claimed:1", "log.marker:1"),
-        *(
-            pytest.param(one, marks=pytest.mark.nightly)
-            for one in (
-                *("log.early:1", "write.data_files:1", "commit.manifests:1", "commit.done:1", "log.early:3"),
-                "commit.manifests:2",
-            )
-        ),
+        pytest.param(*one, marks=[] if one in _BY_DAY else pytest.mark.nightly)
+        for one in product(_CRASHES, ("debezium-json", "json"))
     ],
 )
 def test_killed_between_every_two_steps(
-    engine: Engine, broker: BrokerInfo, tmp_path: Path, crash: str
+    engine: Engine, broker: BrokerInfo, tmp_path: Path, crash: str, value_format: str
 ) -> None:
     """Whoever publishes next takes back what the dead process left; the same command again is written once."""
-    settings = _new_table(engine, broker.url)
+    settings = _new_table(engine, broker.url, **{"log.format": value_format})
     command = [*CHILD, str(tmp_path), broker.url, "w", "7", "0", "2"]
     assert _run(command, crash).returncode == -signal.SIGKILL
     engine.table("d.t").publish()

@@ -32,7 +32,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka import kafka_follower
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.stream.log_changes import PORTION_ROWS, LogChanges
-from tests.doses import cases
+from tests.doses import case_rows
 
 
 @pytest.fixture
@@ -174,13 +174,21 @@ class _OneIsAhead:
         return getattr(self._consumer, name)
 
 
-@pytest.mark.parametrize("value", cases(["avro", "canal-json", "maxwell-json"], 1))
-def test_formats(tmp_path: Path, broker: BrokerInfo, registry: Registry, value: str) -> None:
+_READ = [
+    ("avro", "transactional"),  # not eventual: TS1742
+    *(("json", one) for one in BOTH),
+    *((value, "eventual") for value in ("canal-json", "maxwell-json")),
+]
+
+
+@pytest.mark.parametrize(("value", "consistency"), case_rows(_READ, 3))
+def test_formats(
+    tmp_path: Path, broker: BrokerInfo, registry: Registry, value: str, consistency: str
+) -> None:
     """Rows, updates, deletes and a new column come out of each format as out of debezium-json."""
     log = {"kafka.bootstrap.servers": broker.url, "schema.registry.url": registry.url}
     key = "avro" if value == "avro" else "json"
     with Engine(str(tmp_path), log=log) as engine:
-        consistency = "transactional" if value == "avro" else "eventual"  # TS1742
         table = made(engine, consistency, log__format=value, log__key__format=key)
         with ended(table) as live:
             found = folded(changes(live))

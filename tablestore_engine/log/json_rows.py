@@ -37,18 +37,19 @@ def read_json_rows(
     keys: Sequence[bytes | None], values: Sequence[bytes | None], schema: TableSchema, formats: LogFormats
 ) -> pa.Table | None:
     """One row per message, in order."""
-    if (formats.value, formats.key) != (ValueFormat.DEBEZIUM_JSON, KeyFormat.JSON) or formats.ignore_delete:
+    read_puts = _READERS.get(formats.value)
+    if read_puts is None or formats.key is not KeyFormat.JSON or formats.ignore_delete:
         return None
     if any(field.type.root in _NESTED for field in schema.fields) or not values:
         return None
     puts = [number for number, value in enumerate(values) if value is not None]
     try:
         if len(puts) == len(values):
-            return _envelopes([value for value in values if value is not None], schema)
+            return read_puts([value for value in values if value is not None], schema)
         gone = [number for number, value in enumerate(values) if value is None]
         parts = [_tombstones([keys[number] for number in gone], schema)]
         if puts:
-            parts.append(_envelopes([value for value in values if value is not None], schema))
+            parts.append(read_puts([value for value in values if value is not None], schema))
         order = np.argsort(np.asarray([*gone, *puts], np.int64))
         return pa.concat_tables(parts).take(pa.array(order))
     except (pa.ArrowException, ValueError, TypeError, _NotPlainError):
@@ -75,6 +76,16 @@ def _envelopes(values: Sequence[bytes], schema: TableSchema) -> pa.Table:
         raise _NotPlainError
     columns = dict(zip((field.name for field in schema.fields), rows.flatten(), strict=True))
     return _typed(columns, schema.fields).append_column(ROW_KIND_COLUMN, pa.array(kinds))
+
+
+def _bare_rows(values: Sequence[bytes], schema: TableSchema) -> pa.Table:
+    found = _parse(values, pa.schema([_field(field) for field in schema.fields]))
+    columns = {field.name: found[field.name].combine_chunks() for field in schema.fields}
+    kinds = pa.array(np.full(len(values), int(RowKind.INSERT), np.int8))
+    return _typed(columns, schema.fields).append_column(ROW_KIND_COLUMN, kinds)
+
+
+_READERS = {ValueFormat.DEBEZIUM_JSON: _envelopes, ValueFormat.JSON: _bare_rows}
 
 
 def _tombstones(keys: Sequence[bytes | None], schema: TableSchema) -> pa.Table:

@@ -1,10 +1,11 @@
 """Which encoding keys and values of a log have, and which rows it carries at all.
 
 CHANGE     which message formats there are, and for which tables (options log.format, log.key.format)
-Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else: it
-           would make an insert of a delete, so its log takes inserts only. A table without a key may have such a log
-           (rows that are taken out of it are refused: store/write/write_checks.py); one with a key updates and
-           deletes, so it needs log.ignore-delete, which leaves -U and -D out.
+Kinds      debezium-json, canal-json, maxwell-json and avro carry every row kind. json is the row and nothing else.
+           In mode upsert that is enough, as for Flink's upsert-kafka: the last row of a key counts, and a delete is a
+           tombstone. In mode all a delete would look like an insert, so such a log takes inserts only. A table without
+           a key may have one (rows that are taken out of it are refused: store/write/write_checks.py); one with a key
+           updates and deletes, so it needs log.ignore-delete, which leaves -U and -D out.
 INVARIANT  a log with ignore_delete is insert-only for its readers too: each message is a row that was put.
 """
 
@@ -56,14 +57,17 @@ class LogFormats:
         return self.value is ValueFormat.AVRO or (is_keyed and self.key is KeyFormat.AVRO)
 
 
-def resolve_formats(options: OptionSet, *, is_keyed: bool, table: str) -> LogFormats:
-    """What the options say, which are checked one by one already. Raises FixRequest TS1762."""
+def resolve_formats(options: OptionSet, table: str, *, is_keyed: bool, upserts: bool) -> LogFormats:
+    """What the options say, which are checked one by one already. Raises FixRequest TS1762.
+
+    `upserts`: whether the mode is upsert, where a delete is a message without a value.
+    """
     formats = LogFormats(
         ValueFormat(options.text("log.format")),
         KeyFormat(options.text("log.key.format")),
         options.boolean("log.ignore-delete"),
     )
-    if formats.value is ValueFormat.JSON and not formats.ignore_delete:
+    if formats.value is ValueFormat.JSON and not (upserts or formats.ignore_delete):
         _check_inserts_only(options, table, is_keyed=is_keyed)
     return formats
 
@@ -74,8 +78,12 @@ def _check_inserts_only(options: OptionSet, table: str, *, is_keyed: bool) -> No
         why = "its keys are updated and deleted" if is_keyed else f"{deletes!r} deletes rows"
         raise FixRequest(
             "TS1762",
-            f"'log.format' = 'json' does not fit {table}",
+            f"'log.format' = 'json' does not fit {table} in mode all",
             why=f"a message would be the row alone, and readers could not tell a delete from an insert; {why}",
-            fix="use debezium-json, canal-json, maxwell-json or avro, or set 'log.ignore-delete' = 'true', which "
-            "leaves deletes out of the log",
+            fix=(
+                "leave 'log.changelog-mode' out (upsert: deletes are tombstones)"
+                if is_keyed
+                else "use debezium-json"
+            )
+            + ", or set 'log.ignore-delete' = 'true', which leaves deletes out of the log",
         )

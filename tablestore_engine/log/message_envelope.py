@@ -9,7 +9,7 @@ Values     format          a put                                          a retr
            debezium-json   {"before":null,"after":row,"op":"c"}           {"before":row,"after":null,"op":"d"}
            canal-json      {"data":[row],"type":"INSERT"}                 {"data":[row],"type":"DELETE"}
            maxwell-json    {"data":row,"type":"insert"}                   {"data":row,"type":"delete"}
-           json            row                                            never (log/log_formats.py)
+           json            row                                            not in mode all (log/log_formats.py)
            avro            before null, after row, op "c"                 before row, after null, op "d"
 Key        the object or record of the FULL primary key, in its order; null without a primary key.
 FLINK      writes no updates either: what it encodes is a put or a retraction of one row.
@@ -117,7 +117,8 @@ def encode_rows(rows: pa.Table, envelope: Envelope) -> EncodedRows:
     rows = _sent(rows, envelope)
     kinds = np.asarray(rows[ROW_KIND_COLUMN])
     is_put = (kinds == RowKind.INSERT) | (kinds == RowKind.UPDATE_AFTER)
-    if envelope.formats.value is ValueFormat.JSON and not is_put.all():
+    is_bare = envelope.formats.value is ValueFormat.JSON and envelope.mode is not ChangelogMode.UPSERT
+    if is_bare and not is_put.all():
         raise _not_an_insert(int((~is_put).sum()))
     is_json = envelope.formats.value is not ValueFormat.AVRO
     texts = _texts(rows, envelope, of_values=is_json)

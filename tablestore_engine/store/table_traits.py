@@ -216,7 +216,9 @@ class TableTraits:
     def log_takes_inserts_only(self) -> bool:
         """Whether the log cannot say that a row is gone, and may not keep silent about it either."""
         is_plain = self._options.text("log.format") == "json"
-        return self.has_log and is_plain and not self._options.boolean("log.ignore-delete")
+        has_tombstones = self.schema.is_keyed and self._options.text("log.changelog-mode") != "all"
+        silent = has_tombstones or self._options.boolean("log.ignore-delete")
+        return self.has_log and is_plain and not silent
 
     @cached_property
     def log_start_snapshot(self) -> int | None:

@@ -17,21 +17,24 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, Messages
 from tablestore_engine.log.json_rows import read_json_rows
-from tablestore_engine.log.log_formats import LogFormats
+from tablestore_engine.log.log_formats import LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
 from tablestore_engine.log.message_rows import decode_messages
 from tests.doses import examples
 from tests.unit.log.format_world import EVERY, KEY, rows
 
 FLAT = [one.name for one in EVERY if not pa.types.is_nested(one.type)]
+DEFAULT = LogFormats()
 SCHEMA = new_schema(pa.schema([EVERY.field(name) for name in FLAT]), primary_keys=KEY)
 
 
-def one_by_one(keys: list[bytes | None], values: list[bytes | None], schema: TableSchema) -> pa.Table | str:
+def one_by_one(
+    keys: list[bytes | None], values: list[bytes | None], schema: TableSchema, formats: LogFormats = DEFAULT
+) -> pa.Table | str:
     """As log/decode.py reads them; the code of its refusal."""
     listed = [LogMessage(0, n, key, value) for n, (key, value) in enumerate(zip(keys, values, strict=True))]
     try:
-        return decode_rows(listed, schema)
+        return decode_rows(listed, schema, formats)
     except FixData as error:
         return error.code
 
@@ -45,16 +48,23 @@ def bits(table: pa.Table) -> list[object]:
     ]
 
 
-@given(rows(), st.sampled_from([ChangelogMode.UPSERT, ChangelogMode.ALL]))
+PLAIN = LogFormats(ValueFormat.JSON)
+WRITTEN = [
+    (ChangelogMode.UPSERT, LogFormats()), (ChangelogMode.ALL, LogFormats()), (ChangelogMode.UPSERT, PLAIN),
+]  # fmt: skip
+
+
+@given(rows(), st.sampled_from(WRITTEN))
 @settings(max_examples=examples(50, 150), deadline=None)
-def test_what_our_envelope_writes(table: pa.Table, mode: ChangelogMode) -> None:
+def test_what_our_envelope_writes(table: pa.Table, how: tuple[ChangelogMode, LogFormats]) -> None:
     """Every type but nested ones, deletes as tombstones and with the row before: always at once, always the same."""
     table = table.select([*FLAT, ROW_KIND_COLUMN])
-    encoded = encode_rows(table, plan_envelope(SCHEMA, mode))
+    mode, formats = how
+    encoded = encode_rows(table, plan_envelope(SCHEMA, mode, formats))
     keys: list[bytes | None] = [*(encoded.keys or [])]
     at_once, slowly = (
-        read_json_rows(keys, encoded.values, SCHEMA, LogFormats()),
-        one_by_one(keys, encoded.values, SCHEMA),
+        read_json_rows(keys, encoded.values, SCHEMA, formats),
+        one_by_one(keys, encoded.values, SCHEMA, formats),
     )
     assert isinstance(slowly, pa.Table)
     if not encoded.values:
@@ -83,18 +93,23 @@ STRANGE = (
         ),
         min_size=1,
         max_size=3,
-    )
+    ),
+    st.sampled_from([DEFAULT, PLAIN]),
 )
 @settings(max_examples=examples(100, 300), deadline=None)
-def test_what_anybody_writes(messages: list[tuple[dict[str, object], str | None, int | None]]) -> None:
+def test_what_anybody_writes(
+    messages: list[tuple[dict[str, object], str | None, int | None]], formats: LogFormats
+) -> None:
     """Wrong types, missing and unknown members, other words, line breaks: the same rows, or left to the slow way."""
     values: list[bytes | None] = []
     for changed, op, indent in messages:
         row = {**ROW, **changed}
         side = {"before": row, "after": None} if op == "d" else {"before": None, "after": row}
-        values.append(json.dumps({**side, "op": op}, indent=indent).encode())
+        envelope = row if formats is PLAIN else {**side, "op": op}
+        values.append(json.dumps(envelope, indent=indent).encode())
     keys: list[bytes | None] = [b"{}"] * len(values)
-    at_once, slowly = read_json_rows(keys, values, SCHEMA, LogFormats()), one_by_one(keys, values, SCHEMA)
+    at_once = read_json_rows(keys, values, SCHEMA, formats)
+    slowly = one_by_one(keys, values, SCHEMA, formats)
     if at_once is not None:
         assert isinstance(slowly, pa.Table)
         assert bits(at_once) == bits(slowly)
@@ -105,8 +120,9 @@ def test_what_anybody_writes(messages: list[tuple[dict[str, object], str | None,
 )
 def test_what_is_no_message(value: bytes) -> None:
     """It is left to the slow way, which refuses it."""
-    found = read_json_rows([b"{}"], [value], SCHEMA, LogFormats())
-    assert found is None or one_by_one([b"{}"], [value], SCHEMA) != "TS1718"
+    for formats in (DEFAULT, PLAIN):
+        found = read_json_rows([b"{}"], [value], SCHEMA, formats)
+        assert found is None or one_by_one([b"{}"], [value], SCHEMA, formats) != "TS1718"
 
 
 def test_kinds_of_headers_go_before_those_of_values() -> None:

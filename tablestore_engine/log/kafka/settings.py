@@ -114,7 +114,7 @@ def resolve_log(
     check_options({key: text for key, text in options.items() if _is_of_log(key)})
     _check_changelog(values, table, is_keyed=is_keyed)
     mode = resolve_mode(ChangelogMode(values.text("log.changelog-mode")), is_keyed=is_keyed)
-    formats = resolve_formats(values, is_keyed=is_keyed, table=table)
+    formats = resolve_formats(values, table, is_keyed=is_keyed, upserts=mode is ChangelogMode.UPSERT)
     is_eventual = values.text("log.consistency") == "eventual"
     if is_eventual:
         _check_eventual(table, mode, formats, is_keyed=is_keyed)
@@ -205,8 +205,8 @@ def _check_eventual(table: str, mode: ChangelogMode, formats: LogFormats, *, is_
             "TS1742",
             f"{asked} does not fit the eventual log of {table}",
             why="a row that is taken back is sent as its key in JSON and a tombstone, before its schema is registered",
-            fix="take debezium-json, canal-json or maxwell-json with keys in JSON and without 'log.ignore-delete', or "
-            "set 'log.consistency' = 'transactional'",
+            fix="take a JSON format with keys in JSON and without 'log.ignore-delete', or set 'log.consistency' = "
+            "'transactional'",
         )
 
 

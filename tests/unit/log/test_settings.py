@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
 
@@ -256,24 +257,67 @@ def test_no_value_gives_a_raw_error(key: str, text: str, code: str) -> None:
     assert caught.value.code == code
 
 
-def test_plain_json_takes_inserts_only() -> None:
-    """Without a key, or with ignore-delete; a key, or partitions that expire, need another format: TS1762."""
-    plain = {"log.format": "json"}
-    assert resolve({**plain, "bucket": "-1"}, is_keyed=False).formats.value is ValueFormat.JSON
-    assert resolve({**plain, "log.ignore-delete": "true"}).formats.ignore_delete
-    with pytest.raises(FixRequest, match="TS1762"):
-        resolve(plain)
-    expiring = {**plain, "bucket": "-1", "partition.expiration-time": "7 d"}
-    with pytest.raises(FixRequest, match="TS1762"):
-        resolve(expiring, is_keyed=False)
-    assert resolve({**expiring, "log.ignore-delete": "true"}, is_keyed=False).formats.ignore_delete
-
-
 REGISTRY = {
     **PROFILE,
     "schema.registry.url": "http://me:hunter3@r:8081",
     "schema.registry.basic.auth.user.info": "me:hunter2",
 }
+KEYED_JSON = ("debezium-json", "canal-json", "maxwell-json", "json")
+# key, consistency, mode, ignore-delete → the formats that a log may have, and the refusals of the others
+LOGS: dict[tuple[bool, str, str, bool], tuple[tuple[str, ...], dict[str, str]]] = {
+    (True, "transactional", "upsert", False): ((*KEYED_JSON, "avro"), {}),
+    (True, "transactional", "upsert", True): ((*KEYED_JSON, "avro"), {}),
+    (True, "transactional", "all", False): ((*KEYED_JSON[:3], "avro"), {"json": "TS1762"}),
+    (True, "transactional", "all", True): ((*KEYED_JSON, "avro"), {}),
+    (True, "eventual", "upsert", False): (KEYED_JSON, {"avro": "TS1742"}),
+    (True, "eventual", "upsert", True): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1742")),
+    (True, "eventual", "all", False): ((), {**dict.fromkeys((*KEYED_JSON[:3], "avro"), "TS1741"), "json": "TS1762"}),
+    (True, "eventual", "all", True): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1741")),
+    (False, "transactional", "all", False): ((*KEYED_JSON, "avro"), {}),
+    (False, "transactional", "all", True): ((*KEYED_JSON, "avro"), {}),
+    (False, "transactional", "upsert", False): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1722")),
+    (False, "transactional", "upsert", True): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1722")),
+    (False, "eventual", "all", False): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1740")),
+    (False, "eventual", "all", True): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1740")),
+    (False, "eventual", "upsert", False): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1722")),
+    (False, "eventual", "upsert", True): ((), dict.fromkeys((*KEYED_JSON, "avro"), "TS1722")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("is_keyed", "consistency", "mode", "ignores"),
+    list(LOGS),
+)
+def test_log_of_each_format_consistency_and_mode_is_built_or_refused(
+    is_keyed: bool, consistency: str, mode: str, ignores: bool
+) -> None:
+    """The table above has every combination and every format; auto is the same as the mode it stands for."""
+    built, refused = LOGS[is_keyed, consistency, mode, ignores]
+    assert {*built, *refused} == set(ValueFormat)
+    chosen = {"log.consistency": consistency, "log.ignore-delete": str(ignores).lower()}
+    modes = (mode, "auto") if (mode == "upsert") == is_keyed else (mode,)
+    for value, said in product(ValueFormat, modes):
+        options = {
+            **chosen,
+            "log.format": value,
+            "log.changelog-mode": said,
+            "bucket": "1" if is_keyed else "-1",
+        }
+        if value in refused:
+            with pytest.raises(FixRequest, match=refused[value]):
+                resolve(options, REGISTRY, is_keyed=is_keyed)
+        else:
+            found = resolve(options, REGISTRY, is_keyed=is_keyed)
+            assert (found.formats.value, found.mode) == (value, mode)
+
+
+def test_plain_json_without_tombstones_takes_inserts_only() -> None:
+    """Partitions that expire need another format, or ignore-delete: TS1762."""
+    plain = {"log.format": "json"}
+    expiring = {**plain, "bucket": "-1", "partition.expiration-time": "7 d"}
+    with pytest.raises(FixRequest, match="TS1762"):
+        resolve(expiring, is_keyed=False)
+    assert resolve({**expiring, "log.ignore-delete": "true"}, is_keyed=False).formats.ignore_delete
 
 
 @pytest.mark.parametrize("key", ["log.format", "log.key.format"])
