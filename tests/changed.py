@@ -23,7 +23,7 @@ ENGINE, DOORS = "tablestore_engine", ("tablestore_engine.api", "tablestore_engin
 REAL_PARTS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("dbt/adapters", "dbt/include"), ("adapter",)),
     **{f"{ENGINE}/{name}": ("spark",) for name in ("spark", "sql", "queryplan", "datasource", "catalog")},
-    **{f"{ENGINE}/{name}": ("interop",) for name in ("format", "iceberg", "lsm", "store")},
+    **{f"{ENGINE}/{name}": ("interop",) for name in ("certify", "format", "iceberg", "lsm", "store")},
     **{f"{ENGINE}/{name}": ("ingest",) for name in ("ingest", "postgres")},
     **{f"{ENGINE}/{name}": ("kafka",) for name in ("log", "stream", "devservers")},
     **{

@@ -23,8 +23,10 @@ from integration_tests.interop.environments import (
     paimon_jars,
 )
 from integration_tests.interop.rows import Change, Row, plain_changes, plain_rows
+from tablestore_engine.certify import reader_program
 
 _SCRIPTS = Path(__file__).parent / "readers"
+_PROGRAM = Path(reader_program.__file__).parent
 
 
 class Peer(Protocol):
@@ -176,7 +178,7 @@ def pyiceberg_peer(folder: Path) -> ProcessPeer:
 
 
 def _peer(name: str, command: list[str], folder: Path, environment: Mapping[str, str]) -> ProcessPeer:
-    plain = {"PYTHONPATH": "", "PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC"}
+    plain = {"PYTHONPATH": str(_PROGRAM), "PYTHONDONTWRITEBYTECODE": "1", "TZ": "UTC"}
     peer = ProcessPeer(name, command, folder, {**plain, **environment})
     if "SPARK_HOME" in environment:
         peer._environment.pop("SPARK_HOME", None)

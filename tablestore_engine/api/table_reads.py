@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,10 @@ from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
+from tablestore_engine.certify.certificate import Certificate, CertifiedState, certify
+from tablestore_engine.certify.reader_process import ReaderEnvironment
+from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
+from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,6 +74,35 @@ class TableReads(TableHandle):
         (3, 3)
         """
         return self.store.plan_scan(find_snapshot(self.store, None)).visible_rows
+
+    def certify(
+        self,
+        readers: Sequence[str] | None = None,
+        *,
+        snapshot: int | str | None = None,
+        python: str | None = None,
+    ) -> Certificate:
+        """Whether readers of others show the rows of a state as this engine does: schema, columns and rows.
+
+        `readers`: pypaimon, pypaimon-rust, duckdb, pyiceberg; by default all that are installed. `python`: the
+        interpreter of the environment that has them, by default this one. Each reader is a process of its own.
+        Raises FixRequest TS1581, TS1582, TS1583.
+
+        >>> result = orders.certify(["pypaimon-rust"])
+        >>> result.is_clean, result.readers[0].status, result.readers[0].rows
+        (True, 'OK', 3)
+        """
+        scan = self._rows(snapshot=snapshot)
+        place = find_place(self.store.context.layout, TableTraits(scan.resolved.schema).iceberg_storage)
+        state = CertifiedState(
+            str(self.identifier),
+            scan.resolved.snapshot.id,
+            self.store.location,
+            None if place is None else place.location,
+            scan.schema,
+            scan.to_batches,
+        )
+        return certify(state, readers, ReaderEnvironment(python))
 
     def __len__(self) -> int:
         return self.count()

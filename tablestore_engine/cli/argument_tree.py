@@ -23,6 +23,7 @@ _TAKES: Mapping[tuple[str, str], str] = {
     ("diff", "b"): "snapshots tags @staged",
     ("changelog", "since"): "snapshots tags",
     ("changelog", "until"): "snapshots tags @staged",
+    ("certify", "snapshot"): "snapshots",
     ("tail", "snapshot"): "snapshots",
     ("tail", "until"): "snapshots",
     ("tail", "consumer"): "consumers",
@@ -47,6 +48,7 @@ _FILES = {
     "folder",
     "project_dir",
     "profiles_dir",
+    "python",
 }
 
 

@@ -38,6 +38,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "ui": _ours("ui_page", "a page with the tables of a warehouse, on 127.0.0.1"),
         "report": _ours("table_report", "the page of one table as one HTML file"),
         "verify": _ours("verify", "check every on-disk invariant of a table"),
+        "certify": _ours("certify", "compare what other readers show with what this engine shows"),
     },
     "follow changes": {
         "tail": _ours("tail", "changes as they are committed, a line for each row"),

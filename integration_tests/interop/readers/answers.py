@@ -1,6 +1,7 @@
 """The loop of a reader process: one JSON request per line in, one JSON answer per line out, rows as Arrow files.
 
-Runs in a peer's own environment: imports nothing but that environment's pyarrow and the standard library.
+Runs in a peer's own environment: imports nothing but that environment's pyarrow, the standard library and
+tablestore_engine/certify/reader_program.py, which needs no more (peers.py names its folder to Python).
 A request {"do": …, "location": …, "out": path, …} is answered {"ok": true, …} or {"ok": false, "error": text}.
 """
 
@@ -28,6 +29,12 @@ def answer(operations):
             }
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
+
+
+def whole(opened):
+    """All rows of what a function of reader_program returns."""
+    schema, batches = opened
+    return pa.table({}) if schema is None else pa.Table.from_batches(batches, schema)
 
 
 def _give(value, request):

@@ -1,24 +1,10 @@
 """DuckDB with its Iceberg extension: any snapshot of the newest metadata that `version-hint.text` names."""
 
-import importlib
-from pathlib import Path
-
 import duckdb
-from answers import answer
+from answers import answer, whole
+from reader_program import duckdb_with_iceberg, open_duckdb
 
-
-def _connected():
-    """Extensions come from their wheels, so that nothing is fetched; Avro first, Iceberg needs it."""
-    connection = duckdb.connect()
-    for name in ("avro", "iceberg"):
-        folder = Path(importlib.import_module(f"duckdb_extension_{name}").__file__).parent
-        [extension] = folder.glob("extensions/*/*.duckdb_extension")
-        connection.execute(f"LOAD '{extension}'")
-    connection.execute("SET TimeZone = 'UTC'")
-    return connection
-
-
-CONNECTION = _connected()
+CONNECTION = duckdb_with_iceberg()
 
 
 def scan(request):
@@ -31,7 +17,7 @@ def scan(request):
 
 def read(request):
     """All rows."""
-    return CONNECTION.execute(f"SELECT * FROM {scan(request)}").to_arrow_table()
+    return whole(open_duckdb(request["location"], request.get("snapshot")))
 
 
 def count(request):

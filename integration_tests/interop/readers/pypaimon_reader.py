@@ -1,17 +1,14 @@
 """pypaimon 2.1.0 in pure Python (its native reader is another peer and is not installed here)."""
 
 import pyarrow as pa
-from answers import answer
+from answers import answer, whole
 from pypaimon.table.file_store_table import FileStoreTable
+from reader_program import open_pypaimon
 
 
 def read(request):
     """All rows, at a snapshot when one is asked for."""
-    table = FileStoreTable.from_path(request["location"])
-    if request.get("snapshot") is not None:
-        table = table.copy({"scan.snapshot-id": str(request["snapshot"])})
-    builder = table.new_read_builder()
-    return builder.new_read().to_arrow(builder.new_scan().plan().splits())
+    return whole(open_pypaimon(request["location"], request.get("snapshot")))
 
 
 def write(request):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tablestore_engine.api import Engine
 from tablestore_engine.format.schema_change import set_options
+from tests.unit.certify.planted import plant
 
-from .conftest import Run
+from .conftest import Run, orders
 
 
 def test_tags_come_and_go(run: Run) -> None:
@@ -114,3 +117,26 @@ def test_iceberg_sync_writes_what_is_missing(run: Run, engine: Engine) -> None:
     assert done["added"] == list(store.snapshots.list_ids())
     assert done["metadata"].endswith("/metadata/v1.metadata.json")
     assert "0 snapshots added" in run("iceberg", "sync", "demo.orders").out
+
+
+def test_certify_compares_readers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A right reader and status 0; a wrong one is named with what is wrong, and the status is 1."""
+    done = run("certify", "demo.orders", "--with", "pypaimon-rust", "--snapshot", "1", "--json")
+    assert done.status == 0
+    [reader] = done.json["readers"]
+    assert (done.json["snapshot"], done.json["rows"], done.json["clean"]) == (1, 3, True)
+    assert (reader["reader"], reader["status"], reader["rows"], reader["details"]) == (
+        "pypaimon-rust",
+        "OK",
+        3,
+        [],
+    )
+    plant(tmp_path, monkeypatch, orders((2, "bob", 2.0), (3, "cy", 3.0), (4, "dee", 4.0)))
+    done = run("certify", "demo.orders")
+    assert done.status == 1
+    assert "demo.orders, snapshot 3: 3 rows" in done.out
+    assert "pypaimon: values of amount" in done.out
+    done = run("certify", "demo.orders", "--with", "pypaimon, pyiceberg")
+    assert done.status == 1
+    assert "TS1582" in done.err
+    assert "pip install pyiceberg" in done.err
