@@ -20,10 +20,10 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-from integration_tests.docs.java_source import java_program
 from integration_tests.docs.order_log import OrderLog, Rows
 from integration_tests.docs.project import ROOT
 from integration_tests.docs.snippets import read_snippets
+from integration_tests.interop.java_source import java_program
 from tablestore_engine.devservers.java_bundles import KAFKA
 
 PAGE = ROOT / "docs" / "kafka-envelope.md"
@@ -155,7 +155,7 @@ class JavaConsumer(PageConsumer):
 
     def command(self) -> list[str]:
         """With the jars of the development broker, which are those of Kafka's distribution."""
-        return java_program(self.folder / self.name, KAFKA.folder)
+        return java_program(self.folder / self.name, (KAFKA.folder,))
 
     def raw_rows(self) -> list[Mapping[str, Any]]:
         """Rows that are there."""

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.docs.flink_sql import Change, FlinkSql
 from integration_tests.docs.order_log import KILLS, NAME, OrderLog
 from integration_tests.docs.page_consumers import program
 from integration_tests.interop.environments import CannotMake
+from integration_tests.interop.flink_sql import FlinkSql
+from integration_tests.interop.rows import Change, Row, plain_rows
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 
-pytestmark = pytest.mark.nightly  # 130 MB of jars, about a minute
-Row = tuple[str, ...]
+pytestmark = pytest.mark.nightly  # 190 MB of jars, about a minute
 
 
 @pytest.fixture(scope="module")
@@ -74,9 +74,9 @@ def _bag(changes: list[Change]) -> Counter[Row]:
 
 
 def _table(log: OrderLog) -> Counter[Row]:
-    """The rows of the table as Flink prints them."""
+    """The rows of the table."""
     rows = log.engine.table(NAME).scan(columns=["order_id", "customer", "amount"]).to_arrow()
-    return Counter(tuple(map(str, row.values())) for row in rows.to_pylist())
+    return Counter(plain_rows(rows))
 
 
 @pytest.mark.parametrize("name", ["transactional", "eventual"])

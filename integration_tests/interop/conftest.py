@@ -3,6 +3,7 @@
 java, spark, pypaimon, rust   readers, started by first use
 duckdb, pyiceberg             readers of Iceberg metadata, likewise
 flink                         Flink's format classes, for messages of logs
+flink_tables                  a Flink cluster with Paimon's connector, reader and writer
 golden                        name -> table that Java wrote (golden.KINDS), made once, shared by all tests: read only
 ours                          name -> table that our engine wrote (our_tables.OURS), likewise
 """
@@ -18,6 +19,7 @@ import pytest
 
 from integration_tests.interop.environments import CannotMake
 from integration_tests.interop.flink import Flink
+from integration_tests.interop.flink_tables import FlinkTables
 from integration_tests.interop.golden import KINDS, Golden, make_table
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.our_tables import OURS
@@ -31,7 +33,7 @@ from integration_tests.interop.peers import (
     spark_peer,
 )
 
-T = TypeVar("T", JavaPaimon, ProcessPeer, Flink)
+T = TypeVar("T", JavaPaimon, ProcessPeer, Flink, FlinkTables)
 
 
 @pytest.fixture(scope="session")
@@ -74,6 +76,12 @@ def pyiceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]
 def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
     """Flink 1.20's formats in one JVM."""
     yield from _started(Flink, tmp_path_factory.mktemp("flink"))
+
+
+@pytest.fixture(scope="session")
+def flink_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkTables]:
+    """Flink 2.0.0 with Paimon's connector 1.4.2."""
+    yield from _started(FlinkTables, tmp_path_factory.mktemp("flink-tables"))
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +32,11 @@ FLINK = (
     ("org.apache.flink", "flink-shaded-jackson", "2.14.2-17.0"),
     ("org.apache.flink", "flink-shaded-guava", "31.1-jre-17.0"),
     ("org.apache.flink", "flink-sql-avro-confluent-registry", "1.20.0"),
+)
+FLINK_VERSION, KAFKA_CONNECTOR, PAIMON_FLINK = "2.0.0", "4.0.1-2.0", ("paimon-flink-2.0", "1.4.2")
+_FLINK_MODULES = (
+    *("flink-table-planner-loader", "flink-table-runtime", "flink-table-api-java-bridge"),
+    *("flink-clients", "flink-connector-files", "flink-json"),
 )
 _MAKE_SECONDS = 900
 _IVY = """<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
@@ -109,13 +114,33 @@ def flink_jars() -> dict[str, Path]:
     return _jars("interop-flink-" + FLINK[0][2], FLINK, 32)
 
 
-def _jars(folder: str, wanted: tuple[tuple[str, str, str], ...], megabytes: int) -> dict[str, Path]:
-    lines = "".join(
-        f'<dependency org="{org}" name="{name}" rev="{version}" conf="default->master"/>'
+def flink_cluster_jars() -> tuple[Path, ...]:
+    """Folder and jars of a Flink cluster of one JVM with its connectors for Kafka and Paimon.
+
+    Paimon's connector needs Hadoop's classes, which pyspark has.
+    """
+    connectors = (
+        ("org.apache.flink", "flink-sql-connector-kafka", KAFKA_CONNECTOR),
+        ("org.apache.paimon", *PAIMON_FLINK),
+    )
+    modules = (("org.apache.flink", name, FLINK_VERSION) for name in _FLINK_MODULES)
+    with_others = _dependencies((*modules, ("org.slf4j", "slf4j-nop", "1.7.36")), "default->default")
+    lines = with_others + _dependencies(connectors, "default->master")
+    files = tuple(f"{name}-{version}.jar" for _, name, version in connectors)
+    folder = fetched(f"interop-flink-{FLINK_VERSION}-paimon-{PAIMON_FLINK[1]}", lines, files, 190)
+    return (folder, *sorted(pyspark_jars().glob("hadoop-client-*.jar")))
+
+
+def _dependencies(wanted: Iterable[tuple[str, str, str]], configurations: str) -> str:
+    return "".join(
+        f'<dependency org="{org}" name="{name}" rev="{version}" conf="{configurations}"/>'
         for org, name, version in wanted
     )
+
+
+def _jars(folder: str, wanted: tuple[tuple[str, str, str], ...], megabytes: int) -> dict[str, Path]:
     files = tuple(f"{name}-{version}.jar" for _, name, version in wanted)
-    place = fetched(folder, lines, files, megabytes)
+    place = fetched(folder, _dependencies(wanted, "default->master"), files, megabytes)
     return {name: place / file for (_, name, _), file in zip(wanted, files, strict=True)}
 
 

@@ -86,6 +86,13 @@ class Ours:
         store = self.store(location)
         return store.read(store.plan_scan(None if snapshot is None else store.snapshots.get(snapshot)))
 
+    def read_in_newest_columns(self, location: Path, snapshot: int) -> list[Row]:
+        """Rows at a snapshot with the schema of today."""
+        store = self.store(location)
+        context = store.context
+        plan = context.scanner.plan_scan(store.snapshots.get(snapshot), schema=store.schema)
+        return plain_rows(store.read(plan))
+
     def changelog(self, location: Path, since: int, until: int) -> list[Change]:
         """Changes of the snapshots (since, until], as publishing reads them."""
         found: list[Change] = []

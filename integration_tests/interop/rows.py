@@ -94,7 +94,7 @@ def _converter(kind: pa.DataType) -> Callable[[Any], Any]:
     if pa.types.is_dictionary(kind):
         return _converter(kind.value_type)
     if pa.types.is_floating(kind):
-        return _optional(_plain_float)
+        return _optional(plain_float)
     if pa.types.is_timestamp(kind):
         return _optional(_plain_timestamp)
     if pa.types.is_map(kind):
@@ -115,7 +115,8 @@ def _optional(convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda value: None if value is None else convert(value)
 
 
-def _plain_float(value: float) -> float | str:
+def plain_float(value: float) -> float | str:
+    """NaN and -0.0 as texts."""
     if math.isnan(value):
         return "NaN"
     return "-0.0" if value == 0 and math.copysign(1, value) < 0 else value

@@ -11,6 +11,7 @@ from integration_tests.docs.project import ROOT
 from integration_tests.docs.snippets import read_snippets
 from integration_tests.interop.environments import ICEBERG
 from integration_tests.interop.golden import Kind, make_table
+from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.scenarios import Step
 from integration_tests.interop.schemas import schema
@@ -20,17 +21,23 @@ PAGE = ROOT / "docs" / "engines.md"
 PROGRAMS = [one for one in read_snippets(PAGE) if one.language == "python"]
 
 
-@pytest.mark.parametrize("at", range(len(PROGRAMS)))
-def test_a_program_of_the_page_counts_the_rows(tmp_path: Path, duckdb: ProcessPeer, at: int) -> None:
-    """Three rows now, two at the first snapshot."""
+def make_orders(ours: Ours, warehouse: Path) -> Path:
+    """The folder of the table demo.orders of the page: two rows, then one of them paid and a third."""
     made = schema({"id": "BIGINT", "status": "STRING"}, keys=("id",), options={"bucket": "1"})
     first, second = ({"id": one, "status": "new"} for one in (1, 2))
     steps = [
         Step((("+I", first), ("+I", second))),
         Step((("+U", {**first, "status": "paid"}), ("+I", {"id": 3, "status": "new"}))),
     ]
-    location = tmp_path / "warehouse" / "demo.db" / "orders"
-    make_table(OursWithIceberg("3"), location, Kind(made, steps, early=False))
+    location = warehouse / "demo.db" / "orders"
+    make_table(ours, location, Kind(made, steps, early=False))
+    return location
+
+
+@pytest.mark.parametrize("at", range(len(PROGRAMS)))
+def test_a_program_of_the_page_counts_the_rows(tmp_path: Path, duckdb: ProcessPeer, at: int) -> None:
+    """Three rows now, two at the first snapshot."""
+    make_orders(OursWithIceberg("3"), tmp_path / "warehouse")
     assert duckdb.ask("ping")  # the environment is there, or the test is skipped
     done = subprocess.run(
         [str(ICEBERG.python()), "-c", PROGRAMS[at].text],

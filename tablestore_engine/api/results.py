@@ -65,6 +65,8 @@ def shown_columns(schema: TableSchema) -> tuple[ColumnInfo, ...]:
 class TableFacts:
     """Facts of the current snapshot for catalogs: rows are visible rows, bytes are data files, `log` its name.
 
+    `waiting_rows`: rows that other engines wrote to level 0, which readers show after a compaction.
+
     >>> facts = orders.facts()
     >>> facts.snapshot_id, facts.rows, facts.primary_key
     (1, 3, ('id',))
@@ -79,6 +81,7 @@ class TableFacts:
     primary_key: tuple[str, ...]
     partition_by: tuple[str, ...]
     log: str | None = None
+    waiting_rows: int = 0
 
 
 @dataclass(frozen=True)

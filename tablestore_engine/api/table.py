@@ -226,6 +226,7 @@ class Table(ColumnChanges, TableStates, TableReads, TableWrites):
             primary_key=schema.primary_keys,
             partition_by=schema.partition_keys,
             log=self.warehouse.logs.system.find_name(schema),
+            waiting_rows=plan.waiting_rows,
         )
 
     @property

@@ -25,6 +25,7 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
     SnapshotRef,
 )
+from tablestore_engine.catalog.waiting_rows import warn_of_waiting_rows
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.snapshot import Snapshot
@@ -152,8 +153,12 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
 
     def load_plan(*, is_native: bool = False, rows_max: int | None = None) -> ScanPlan:
         if is_native:
-            return store.plan_native_scan(snapshot, schema=schema)
-        return store.plan_scan(snapshot, schema=schema, rows_max=rows_max)
+            plan = store.plan_native_scan(snapshot, schema=schema)
+        else:
+            plan = store.plan_scan(snapshot, schema=schema, rows_max=rows_max)
+        if version is None:
+            warn_of_waiting_rows(store.location, plan)
+        return plan
 
     return ResolvedTable(
         version=f"{store.location}@{store.branch}@{label}@{pinned.unique}@{schema.id}",

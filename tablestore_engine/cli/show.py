@@ -106,6 +106,7 @@ def _table_record(table: Table) -> Record:
         "snapshot": facts.snapshot_id,
         "committed_at": to_utc(facts.committed_at_ms),
         "rows": facts.rows,
+        "waiting_rows": facts.waiting_rows,
         "files": facts.files,
         "bytes": facts.bytes,
         "schema": schema.id,

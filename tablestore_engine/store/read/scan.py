@@ -45,12 +45,14 @@ class ScanPlan:
     """All files of one snapshot that a reader needs; `schema` gives the columns of the result.
 
     `rows_behind`: visible rows of the files that a plan of the first rows leaves out.
+    `waiting_rows`: rows in level 0, which other engines wrote and no reader shows before a compaction.
     """
 
     snapshot: Snapshot | None
     schema: TableSchema
     files: tuple[StoredFile, ...]
     rows_behind: int = 0
+    waiting_rows: int = 0
 
     @property
     def visible_rows(self) -> int:
@@ -103,6 +105,7 @@ class Scanner:
             if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
         ]
         hides_inbox = TableTraits(schema).has_inbox
+        waiting_rows = sum(entry.file.row_count for entry in entries if not entry.file.level) * hides_inbox
         level_min = max(level_min, int(hides_inbox))
         if level_min:
             entries = [entry for entry in entries if entry.file.level >= level_min]
@@ -114,7 +117,7 @@ class Scanner:
         files = self._files(snapshot, entries, spec)
         if is_merged(schema):
             files = self._merged(files, schema)
-        return ScanPlan(snapshot, schema, tuple(files), rows_behind)
+        return ScanPlan(snapshot, schema, tuple(files), rows_behind, waiting_rows)
 
     def _first(
         self, snapshot: Snapshot, entries: list[ManifestEntry], rows_max: int

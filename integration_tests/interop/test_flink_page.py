@@ -1,0 +1,78 @@
+"""The Flink scripts of docs/engines.md run as they stand there, on a table of ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration_tests.docs.snippets import read_snippets
+from integration_tests.interop.flink_tables import FlinkTables, ending_copy
+from integration_tests.interop.ours import Ours
+from integration_tests.interop.rows import Change, Row
+from integration_tests.interop.test_iceberg_page import PAGE, make_orders
+
+pytestmark = pytest.mark.nightly  # 190 MB of jars
+SCRIPTS = {
+    one.file_name: one.text for one in read_snippets(PAGE) if (one.file_name or "").startswith("flink/")
+}
+NEWEST = [(1, "paid"), (2, "new"), (3, "new")]
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Path:
+    """The table of the page, with a tag."""
+    location = make_orders(Ours(), tmp_path / "warehouse")
+    Ours().store(location).tags.create("monthly", 1)
+    return location
+
+
+def _run(flink: FlinkTables, location: Path, name: str, *changed: tuple[str, str]) -> list[list[Change]]:
+    """The rows of each statement of a script of the page, on this table."""
+    text = SCRIPTS[f"flink/{name}.sql"]
+    for old, new in (("file:/path/to/warehouse", f"file:{location.parent.parent}"), *changed):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return flink.cluster.run(text)
+
+
+def _rows(changes: list[Change]) -> list[Row]:
+    return sorted(row for _, row in changes)
+
+
+def test_every_script_of_the_page_is_run_here() -> None:
+    """A further one needs a test below."""
+    assert set(SCRIPTS) == {f"flink/{name}.sql" for name in ("read", "follow", "write", "write_and_compact")}
+
+
+def test_read(flink_tables: FlinkTables, orders: Path) -> None:
+    """The newest state, a past one, a tagged one, and changes between two."""
+    _, _, newest, first, tagged, between = _run(flink_tables, orders, "read")
+    assert _rows(newest) == NEWEST
+    assert _rows(first) == _rows(tagged) == [(1, "new"), (2, "new")]
+    assert sorted(between) == [("+I", (3, "new")), ("+U", (1, "paid")), ("-U", (1, "new"))]
+
+
+def test_follow(flink_tables: FlinkTables, orders: Path, tmp_path: Path) -> None:
+    """Each change since snapshot 1; here the stream ends at the newest snapshot."""
+    copy = ending_copy(orders, tmp_path / "copy" / "demo.db" / "orders")
+    ends = ("'scan.mode' =", "'scan.bounded.watermark' = '0', 'scan.mode' =")
+    changes = _run(flink_tables, copy, "follow", ends)[-1]
+    inserts = [("+I", (one, "new")) for one in (1, 2, 3)]
+    assert sorted(changes) == [*inserts, ("+U", (1, "paid")), ("-U", (1, "new"))]
+
+
+def test_write_and_wait(flink_tables: FlinkTables, orders: Path) -> None:
+    """Nothing is visible before the compaction, then all of it."""
+    _run(flink_tables, orders, "write")
+    assert _rows(flink_tables.sql(orders, "SELECT * FROM {table}")) == sorted(Ours().read(orders)) == NEWEST
+    Ours().compact(orders)
+    written = [(1, "paid"), (2, "paid"), (4, "new"), (5, "new")]
+    assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
+
+
+def test_write_and_compact(flink_tables: FlinkTables, orders: Path) -> None:
+    """Visible at once."""
+    _run(flink_tables, orders, "write_and_compact")
+    written = [*NEWEST, (4, "new"), (5, "new")]
+    assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
