@@ -39,8 +39,8 @@ SNAPSHOT = (
 TEST = "models: [{name: gated, columns: [{name: id, data_tests: [{not_null: {name: no_gap}}]}]}]"
 # File operations of the first run and of a second one with one changed row, in a schema of these tables; rounded up.
 LIMITS = {
-    COMMAND: (10, 60), "fed": (70, 70), "shown": (14, 14), "whole": (76, 60), "merged": (82, 60),
-    "gated": (110, 110), "no_gap": (114, 94), "keyed": (116, 162), "streamed": (180, 176), "kept": (130, 224),
+    COMMAND: (10, 60), "fed": (70, 62), "shown": (14, 12), "whole": (72, 50), "merged": (78, 58),
+    "gated": (106, 108), "no_gap": (114, 94), "keyed": (96, 100), "streamed": (132, 120), "kept": (108, 156),
 }  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
 
@@ -96,10 +95,21 @@ class EngineNames:
         store = self._warehouse.stores.find(identifier)
         return None if store is None else Table(self._warehouse, identifier, store)
 
-    def find_schema(self, name: str) -> TableSchema | None:
-        """The schema of a table, None when there is no such table: one look."""
-        seen = self._warehouse.stores.find_seen(self._identifier(name))
-        return None if seen is None else seen.latest_schema()
+    def find_seen_table(self, name: str) -> Table | None:
+        """A handle whose reads are all of the state that the table has now: one look. None when there is no table."""
+        identifier = self._identifier(name)
+        store = self._warehouse.stores.find_as_seen(identifier)
+        return None if store is None else Table(self._warehouse, identifier, store)
+
+    def seen_table(self, name: str) -> Table:
+        """The same of an existing table. Raises NotFound TS1414.
+
+        >>> seen = engine.seen_table("demo.orders")
+        >>> report = orders.delete("id = 2")
+        >>> seen.latest_snapshot_id(), orders.latest_snapshot_id()
+        (1, 2)
+        """
+        return self.find_seen_table(name) or self.table(name)
 
     def table(self, name: str) -> Table:
         """A handle of an existing table. Raises NotFound TS1414.

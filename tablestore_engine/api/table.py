@@ -1,6 +1,7 @@
 """A handle on one table: read any state, write, stage and publish, maintain. Works without Spark.
 
-INVARIANT  a handle holds no state of the table: each call looks at the newest snapshot, a Scan is pinned.
+INVARIANT  a handle holds no state of the table: each call looks at the newest snapshot, a Scan is pinned. One of
+           `Engine.seen_table` reads the state that it was made at.
 """
 
 from __future__ import annotations

@@ -29,7 +29,8 @@ class TableStates(TableHandle):
 
     def latest_snapshot_id(self) -> int | None:
         """None when nothing was committed yet."""
-        return self.store.snapshots.find_latest_id()
+        newest = self.store.latest()
+        return None if newest is None else newest.id
 
     def tag(self, name: str, snapshot_id: int | None = None) -> None:
         """Name a snapshot, by default the newest. Expiry keeps it as long as it has a name.

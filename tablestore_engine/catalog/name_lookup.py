@@ -76,6 +76,10 @@ class NameLookup:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
 
+    def knows(self, database: str) -> bool:
+        """Whether a table of this database is open: then a name in it is no alias of a column."""
+        return self._tables.knows(database)
+
     def list_databases(self) -> frozenset[str]:
         """In which a name can be a relation."""
         return frozenset((*self._catalog.list_databases(), SYSTEM_DATABASE))
@@ -100,10 +104,11 @@ class NameLookup:
 
     def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
-        store = self._tables.find(identifier)
-        branch = None if version is None else version.staged
-        if version is None or branch is None:
-            return store
+        if version is None:
+            return self._tables.find_as_seen(identifier)
+        store, branch = self._tables.find(identifier), version.staged
+        if branch is None:
+            return None if store is None else replace(store, pinned=store.context)
         for place in (identifier, identifier.replacement):
             found = store if place == identifier else self._tables.find(place)
             if found is not None and found.staging.find(branch) is not None:
@@ -174,7 +179,7 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
 def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:
     """The selected snapshot; None only for a table without snapshots and no version."""
     if version is None:
-        return store.snapshots.find_latest()
+        return store.latest()
     if version.snapshot is not None:
         return store.snapshots.get(version.snapshot)
     if version.tag is not None:

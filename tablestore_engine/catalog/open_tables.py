@@ -6,6 +6,8 @@ INVARIANT  the lock guards the dictionary only; nothing that takes a lock of its
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import TABLES, no_such_name
@@ -37,6 +39,23 @@ class OpenTables:
         if seen is None and self.find(identifier) is not None:
             return self.open(identifier).find_seen()  # another table takes a name in two steps
         return seen
+
+    def find_as_seen(self, identifier: Identifier) -> TableStore | None:
+        """A handle whose calls all read the state that the table has now; None when there is no such table.
+
+        One look at a name that was a table the last time. Others may be views: they are listed first.
+        """
+        with self._lock:
+            was_table = identifier in self._stores
+        if not was_table and self.find(identifier) is None:
+            return None
+        seen = self.find_seen(identifier)
+        return None if seen is None else replace(self.open(identifier), pinned=seen)
+
+    def knows(self, database: str) -> bool:
+        """Whether a table of it is open."""
+        with self._lock:
+            return any(one.database == database for one in self._stores)
 
     def get(self, identifier: Identifier) -> TableStore:
         """The store of a table. Raises NotFound TS1414."""

@@ -1,8 +1,8 @@
 """The look-ups of one statement: each name of a table, view or function is looked up once.
 
 INVARIANT  one statement sees one snapshot per table, and one state of the warehouse in its system views.
-INVARIANT  `alias.column` reads like `database.table`: behind the first name that is none, databases are listed, and a
-           name in none of them costs no request.
+INVARIANT  `alias.column` reads like `database.table`: behind the first name that is none, and before one of which no
+           table is open, databases are listed, and a name in none of them costs no request.
 INVARIANT  a function's key in `done` and `meanings` is `(database, "name()")`: no table or view can have it.
 """
 
@@ -93,6 +93,8 @@ class StatementNames:
 
     def _find(self, database: str, name: str, version: TableVersion | None) -> ResolvedName | None:
         base = split_database(database)[0]
+        if self._databases is None and not self._names.knows(base):
+            self._databases = self._names.list_databases()
         if self._databases is not None and base not in self._databases:
             return None  # the alias of a column
         found = self._names.lookup(database, name, version)

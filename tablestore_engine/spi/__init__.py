@@ -56,7 +56,7 @@ from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.foreign_commits import ROWS_BEFORE
-from tablestore_engine.store.metadata.source_positions import PositionStep, encode_steps, steps_of
+from tablestore_engine.store.metadata.source_positions import FORGET_ALL, PositionStep, encode_steps, steps_of
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.write.requested_compaction import FileTotals
@@ -91,6 +91,7 @@ from tablestore_engine.warehouse.write.incoming_rows import NoRows
 __all__ = [
     "BROKERS",
     "DAMAGED",
+    "FORGET_ALL",
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
     "MERGE_ENGINES",

@@ -20,7 +20,7 @@ ROWS_BEFORE = "tablestore.rows-before"  # property of a commit: version_for_writ
 
 def version_for_writer(context: TableContext) -> str:
     """Of the newest commit that a writer of derived rows has to know of."""
-    found = _row_commit(context, context.snapshots.find_latest())
+    found = _row_commit(context, context.newest_snapshot())
     return NO_ROWS if found is None else commit_of(found)
 
 
@@ -28,7 +28,7 @@ def find_foreign_commit(context: TableContext, own: Mapping[str, str]) -> Snapsh
     """`own`: a property that all commits of the writer have. Looks at the newest commit of rows, and at the one before
     it, which the writer did not know of if it came while the rows were computed.
     """
-    newest = _row_commit(context, context.snapshots.find_latest())
+    newest = _row_commit(context, context.newest_snapshot())
     if newest is None:
         return None
     properties = newest.properties or {}

@@ -101,6 +101,11 @@ class TableContext:
         """The newest snapshot, now or as the operation saw it."""
         return self.snapshots.find_latest() if self.seen is None else self.seen.snapshot
 
+    def get_snapshot(self, number: int) -> Snapshot:
+        """Snapshot N, read unless the operation saw it. Raises NotFound TS1302."""
+        seen = None if self.seen is None else self.seen.snapshot
+        return seen if seen is not None and seen.id == number else self.snapshots.get(number)
+
     def latest_schema(self) -> TableSchema:
         """The table's schema, now or as the operation saw it. Raises NotFound TS1310: no such table (or branch)."""
         return self.seen.schema if self.seen is not None else self.schema_at(self.snapshots.find_latest())

@@ -5,7 +5,7 @@ Reading and writing rows, staging, expiry, compaction and repair of one branch. 
 
 INVARIANT  the handle keeps no table state but caches of immutable files: any number of handles may be open.
 INVARIANT  it stands for a name: when another table lies there, the next call begins with fresh caches, and a write
-           that had begun is refused (TS1365).
+           that had begun is refused (TS1365). A handle with `pinned` stays with that one.
 """
 
 from __future__ import annotations
@@ -71,7 +71,8 @@ from tablestore_engine.store.write.write_request import WriteRequest
 class TableStore:
     """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots.
 
-    `runner` performs bucket tasks: threads of this process, or whoever was put in their place.
+    `runner` performs bucket tasks: threads of this process, or whoever was put in their place. `pinned`: the
+    context of all calls, with the state that they read if it has seen one; None: each call looks.
     """
 
     fileio: FileIO
@@ -79,17 +80,20 @@ class TableStore:
     runtime: Runtime = field(default=SYSTEM, compare=False)
     branch: str = MAIN_BRANCH
     runner: RunTasks = field(default=run_tasks, compare=False, repr=False)
+    pinned: TableContext | None = field(default=None, compare=False, repr=False)
     _held: list[TableContext] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
     def context(self) -> TableContext:
         """The stores of this branch of the table that lies here now. One operation takes them once."""
-        return self._context_of(find_identity(self.fileio, self.location))
+        return self.pinned or self._context_of(find_identity(self.fileio, self.location))
 
     def find_seen(self) -> TableContext | None:
         """The same with what an operation needs at its begin, its newest snapshot and schema (`seen`), in three round
         trips; None when there is no table. Raises NotFound TS1310 for a damaged one.
         """
+        if self.pinned is not None and self.pinned.seen is not None:
+            return self.pinned
         layout = TableLayout(self.location, self.branch)
         looks: list[Callable[[], Any]] = [
             partial(find, self.fileio, TableLayout(self.location).schema_path(0)),
@@ -119,7 +123,9 @@ class TableStore:
     @property
     def identity(self) -> str | None:
         """Which table lies here now; None when there is none."""
-        return find_identity(self.fileio, self.location)
+        return (
+            find_identity(self.fileio, self.location) if self.pinned is None else self.pinned.guard.identity
+        )
 
     @cached_property
     def _footers(self) -> FooterChecks:
@@ -137,7 +143,7 @@ class TableStore:
 
     def latest(self) -> Snapshot | None:
         """The newest snapshot."""
-        return self.snapshots.find_latest()
+        return self.context.newest_snapshot()
 
     # ---- reading -------------------------------------------------------------------------------------------
 
@@ -211,8 +217,8 @@ class TableStore:
 
     def on_staged(self, name: str) -> TableStore:
         """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
-        staged_context(self.context, name)
-        return replace(self, branch=staged_branch(name))
+        staged = staged_context(self.context, name)
+        return replace(self, branch=staged_branch(name), pinned=None if self.pinned is None else staged)
 
     @property
     def tags(self) -> TagStore:
@@ -259,7 +265,7 @@ class TableStore:
     def positions(self, snapshot: Snapshot | None = None) -> Mapping[str, str]:
         """How far a snapshot, by default the newest, has got in each source of its rows. Raises FixRequest TS1470."""
         context = self.context
-        return positions_of(context.snapshots, snapshot or context.snapshots.find_latest())
+        return positions_of(context.snapshots, snapshot or context.newest_snapshot())
 
     def restore(self, past: Snapshot) -> CommitReport:
         """The rows of an earlier snapshot as the next one; a table that has them already commits nothing.

@@ -69,7 +69,7 @@ def plan_changes(
     end = newest if branch is None else store.on_staged(branch).latest()
     since = None if position is None else _find(store, newest, position)
     if branch is None and since is not None and most is not None and newest is not None:
-        cut = store.snapshots.get(min(newest.id, since + most))
+        cut = store.context.get_snapshot(min(newest.id, since + most))
         end = cut if store.context.schema_at(cut).id == store.context.schema_at(newest).id else newest
     ends = store if branch is None else store.on_staged(branch)
     now = None if end is None else ends.context.schema_at(end)
@@ -137,7 +137,7 @@ def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool 
         counts.append(_count(staged, end, at_most=at_most))
         last = end.id - 1
     numbers = range(between.since + 1, (last or 0) + 1)
-    counts += [_count(store, store.snapshots.get(number), at_most=at_most) for number in numbers]
+    counts += [_count(store, store.context.get_snapshot(number), at_most=at_most) for number in numbers]
     known = [one for one in counts if one is not None]
     return sum(known) if len(known) == len(counts) else None
 
@@ -172,7 +172,7 @@ def _find(store: TableStore, newest: Snapshot | None, position: str) -> int:
     found = None if newest is None else find_commit(store.snapshots, newest, commit, first=number)
     if found is None:
         raise _lost(store, f"snapshot {number} of commit {commit} is not in its history: it was rolled back")
-    if newest is not None and found < newest.id and store.snapshots.find(found + 1) is None:
+    if newest is not None and found + 1 < newest.id and store.snapshots.find(found + 1) is None:
         raise _lost(store, f"snapshot {found + 1} has expired")
     return found
 

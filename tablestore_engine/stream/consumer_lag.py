@@ -85,7 +85,8 @@ def _trouble(at: Position, first: int, last: int) -> str | None:
 
 def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None:
     """Let it go on with the changes of that snapshot; a new one is made. Raises FixRequest TS1354, TS1107."""
-    first, last = context.snapshots.find_earliest_id() or 1, context.snapshots.find_latest_id() or 0
+    newest = context.newest_snapshot()
+    first, last = context.snapshots.find_earliest_id() or 1, 0 if newest is None else newest.id
     if not first <= next_snapshot <= last + 1:
         raise FixRequest(
             "TS1354",

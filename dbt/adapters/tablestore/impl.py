@@ -216,7 +216,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     @as_dbt_errors()
     def tablestore_adds_rows(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> bool:
         """Whether a run adds to rows that the table has."""
-        table = self.engine.find_table(relation.table_name)
+        table = self.engine.find_seen_table(relation.table_name)
         return table is not None and table.latest_snapshot_id() is not None and adds_rows(model)
 
     @available.parse_none
@@ -270,7 +270,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     @as_dbt_errors()
     def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
         """Whether the table has this primary key; names have no case."""
-        found = self.engine.find_table(relation.table_name)
+        found = self.engine.find_seen_table(relation.table_name)
         return found is not None and [*map(str.lower, found.schema.primary_keys)] == [*map(str.lower, key)]
 
     @available.parse_none

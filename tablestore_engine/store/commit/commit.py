@@ -46,7 +46,7 @@ from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, S
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
-from tablestore_engine.store.metadata.source_positions import check_steps, steps_of
+from tablestore_engine.store.metadata.source_positions import check_steps, steps_on
 
 __all__ = ["CommitIdentity", "CommitReport", "Committer", "Plan"]
 
@@ -278,7 +278,7 @@ class _Attempt:
             return replace(report_of(done.snapshot), staged=done.staged)
         if not self._searched:
             self._first_base, self._searched = 0 if base is None else base.id, True
-        steps = steps_of(self.properties)
+        steps = steps_on(self.committer.main.snapshots, base, self.properties)
         self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)
         if planned.is_nothing and not steps:

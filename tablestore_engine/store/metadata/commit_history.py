@@ -100,7 +100,7 @@ def find_commit(snapshots: SnapshotStore, newest: Snapshot, version: str, *, fir
     One that has expired is found by its digest, as long as the newest snapshot lists it.
     """
     for number in range(first, newest.id + 1):
-        found = snapshots.find(number)
+        found = newest if number == newest.id else snapshots.find(number)
         if found is not None and commit_of(found) == version:
             return number
     user, _, identifier = version.rpartition(":")

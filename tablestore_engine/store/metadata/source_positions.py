@@ -37,6 +37,8 @@ class PositionStep:
 
 
 Steps = Mapping[str, PositionStep]
+_EACH = "*"
+FORGET_ALL: Steps = {_EACH: PositionStep(None, None, is_reset=True)}  # of each source that the base knows
 
 
 def positions_of(snapshots: SnapshotStore, snapshot: Snapshot | None) -> Mapping[str, str]:
@@ -76,6 +78,18 @@ def check_steps(
     moved = encode_steps(steps) if steps else {}
     texts = {POSITIONS_PROPERTY: _dump(known)} if known else {}
     return {**kept, **moved, **texts}
+
+
+def steps_on(snapshots: SnapshotStore, base: Snapshot | None, properties: Mapping[str, str]) -> Steps:
+    """Of a commit on `base`: what encode_steps wrote, with each source that FORGET_ALL means there.
+
+    Where nobody can tell which those are, nobody goes on from them either.
+    """
+    steps = steps_of(properties)
+    if _EACH not in steps:
+        return steps
+    forgotten = dict.fromkeys(_find(snapshots, base) or {}, FORGET_ALL[_EACH])
+    return {**forgotten, **{source: step for source, step in steps.items() if source != _EACH}}
 
 
 def encode_steps(steps: Steps) -> dict[str, str]:

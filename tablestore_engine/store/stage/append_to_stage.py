@@ -36,7 +36,7 @@ from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.commit_history import following_properties
-from tablestore_engine.store.metadata.source_positions import check_steps, joined_steps, steps_of
+from tablestore_engine.store.metadata.source_positions import check_steps, joined_steps, steps_of, steps_on
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, staged_changes
 from tablestore_engine.store.stage.staging import CLOSED, Staging, staged_branch, turn_path
 from tablestore_engine.store.table_context import TableContext
@@ -74,9 +74,10 @@ def write_more(more: More) -> CommitReport:
         if (own.commit_user, own.commit_identifier) == (more.identity.user, more.identity.identifier):
             return replace(report_of(own), staged=more.name)
         _check_open(more, staged)
-        check_steps(more.branch.snapshots, own, {}, steps_of(more.properties))
+        steps = steps_on(more.branch.snapshots, own, more.properties)
+        check_steps(more.branch.snapshots, own, {}, steps)
         planned = more.plan(own)
-        if planned.is_nothing and not steps_of(more.properties):
+        if planned.is_nothing and not steps:
             return replace(report_of_nothing(own, planned, more.identity), staged=more.name)
         made = _take_turn(more, staged, planned)
         if made is None:
@@ -211,7 +212,7 @@ def _signed(more: More, staged: StagedSnapshot, draft: Snapshot, planned: Planne
     kept = dict(old.properties or {})
     counts = added_counts(kept, count_properties(planned))
     given = {} if planned.then_again else more.properties
-    steps = joined_steps(steps_of(kept), steps_of(given))
+    steps = joined_steps(steps_of(kept), steps_on(more.branch.snapshots, old, given))
     said = check_steps(more.branch.snapshots, staged.base, {**kept, **given, **counts}, steps)
     return replace(
         draft,

@@ -79,3 +79,25 @@ def test_one_store_for_a_name_until_it_is_forgotten(tmp_path: Path) -> None:
     assert tables.find(NAME) is None
     assert names.lookup("d", "t", None) is None
     assert tables.open(NAME) is not store
+
+
+def test_a_handle_of_a_state_stays_with_it(tmp_path: Path) -> None:
+    """Behind later commits, and when another table or a view has taken its name, which a new look finds."""
+    catalog, tables, names = open_names(tmp_path)
+    tables.get(NAME).write(WriteRequest(rows=ROWS))
+    seen = tables.find_as_seen(NAME)
+    assert seen is not None
+    tables.get(NAME).write(WriteRequest(rows=pa.table({"id": [2]})))
+    latest = seen.latest()
+    assert latest is not None
+    assert (latest.id, seen.plan_scan().visible_rows) == (1, 1)
+    catalog.drop_table(NAME)
+    assert tables.find_as_seen(NAME) is None
+    catalog.create_table(NAME, new_schema(ROWS.schema, options={"bucket": "-1"}))
+    assert seen.schema.primary_keys == ("id",)
+    now = tables.find_as_seen(NAME)
+    assert now is not None
+    assert (now.schema.primary_keys, now.latest(), now.identity == seen.identity) == ((), None, False)
+    catalog.drop_table(NAME)
+    catalog.views.put(NAME, ViewDefinition("select 1 as a"))
+    assert isinstance(names.lookup("d", "t", None), ResolvedView)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
 from tablestore_engine.store.metadata.source_positions import (
+    FORGET_ALL,
     POSITIONS_PROPERTY,
     PositionStep,
     encode_steps,
@@ -74,6 +75,41 @@ def test_two_runs_at_once(tmp_path: Path) -> None:
         moved(store, row(1, "mine"), a=("1", "2"))
     assert store.positions() == {"a": "2"}
     assert store.snapshots.find_latest_id() == 2
+
+
+def test_rows_that_replace_all_forget_each_source_of_their_base(tmp_path: Path) -> None:
+    """Also one that another writer moved meanwhile; what the commit itself has read counts. No source: no commit."""
+
+    def other() -> None:
+        moved(open_table(tmp_path), row(5), b=(None, "x"))
+
+    properties = encode_steps({**FORGET_ALL, "c": PositionStep(None, "now", is_reset=True)})
+    moved(make_table(tmp_path), row(1), a=(None, "1"))
+    put(open_table(tmp_path, runtime=acting("commit.manifests", other)), row(1), properties=properties)
+    store = open_table(tmp_path)
+    assert store.positions() == {"c": "now"}
+    assert put(store, properties=encode_steps(FORGET_ALL)).snapshot_id == 4
+    assert store.positions() == {}
+    assert put(store, properties=encode_steps(FORGET_ALL)).snapshot_id == 4
+
+
+def test_a_staged_write_forgets_what_the_one_before_it_has_read(tmp_path: Path) -> None:
+    """Both of one stage: what main knew, and what the first write moved."""
+    store = make_table(tmp_path)
+    moved(store, row(1), a=(None, "1"))
+    steps = {"a": PositionStep("1", "2"), "b": PositionStep(None, "x")}
+    for number, one in ((1, steps), (2, FORGET_ALL)):
+        identity = {"commit_user": "u", "commit_identifier": number}
+        put(
+            store,
+            row(number),
+            stage="s",
+            properties=encode_steps(one),
+            builds_on_stage=True,
+            **identity,
+        )
+    Staging(store.context, committer_of(store.context)).publish("s")
+    assert store.positions() == {}
 
 
 def test_the_same_commit_again_is_no_other_run(tmp_path: Path) -> None:

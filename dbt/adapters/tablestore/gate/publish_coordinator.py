@@ -329,7 +329,7 @@ class PublishCoordinator:
         return state.seen_by(node, rowless)
 
     def _has_no_rows(self, table: str) -> bool:
-        found = self._engine().find_table(table)
+        found = self._engine().find_seen_table(table)
         return found is not None and found.latest_snapshot_id() is None
 
     def take_held_back(self) -> tuple[str, ...]:

@@ -160,7 +160,7 @@ class ChangedInputs:
         branches = {table: version.branch for table, version in versions.items()}
         followed = read_followed(self._engine(), query, tables, branches.get, is_new=is_new)
         for table, found in followed.inputs:
-            self._engine().table(table).hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
+            table.hold_changes(f"dbt-{target.schema}-{target.identifier}", found)
         self._of(node).followed = followed
         with self._lock:
             self._digests[model] = followed.digest
@@ -178,7 +178,7 @@ class ChangedInputs:
 
     def digest(self, table: str, version: TableVersion | None) -> str | None:
         """Of the query that a table's rows were made by, at a state or now: then, what this run has staged counts."""
-        own = self._engine().find_table(table)
+        own = self._engine().find_seen_table(table)
         with self._lock:
             staged = None if version is not None else self._digests.get(table)
         return staged or (None if own is None else own.positions(version).get(QUERY))
@@ -218,7 +218,7 @@ class ChangedInputs:
         return {} if followed is None else dict(followed.pins)
 
     def _positions(self, target: TablestoreRelation, *, full_refresh: bool) -> Mapping[str, str]:
-        own = self._engine().find_table(target.table_name)
+        own = self._engine().find_seen_table(target.table_name)
         try:
             return {} if own is None else own.positions()
         except FixRequest:
@@ -227,7 +227,7 @@ class ChangedInputs:
             return {}
 
     def _find(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> Table:
-        table = self._engine().find_table(relation.table_name)
+        table = self._engine().find_seen_table(relation.table_name)
         if table is None:
             raise _refused(
                 model,

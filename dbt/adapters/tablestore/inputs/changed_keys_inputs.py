@@ -52,7 +52,7 @@ class Followed:
     reason: str
     steps: Mapping[str, PositionStep]
     pins: Mapping[str, TableVersion] = field(default_factory=dict)
-    inputs: tuple[tuple[str, ChangesInput], ...] = ()
+    inputs: tuple[tuple[Table, ChangesInput], ...] = ()
     reached: Mapping[str, str] = field(default_factory=dict)
     clause: str = ""
     view: str | None = None
@@ -88,11 +88,12 @@ def read_followed(
 
     Raises FixRequest TS1870, TS1871, TS1872, TS1470.
     """
-    own = engine.find_table(query.model)
+    own = engine.find_seen_table(query.model)
     rows_version = "" if own is None else own.rows_version()
     foreign = "" if own is None or is_new else _foreign(own, query)
-    known = _positions(engine, query.model)
-    inputs = [_input(engine.table(name), name, known, query.affected, branch_of(name)) for name in tables]
+    known = _positions(own)
+    seen = [engine.seen_table(name) for name in tables]
+    inputs = [_input(table, known, query.affected, branch_of(str(table.identifier))) for table in seen]
     pins = {one.table: one.pin for one in inputs if one.pin is not None}
     branches = {name: TableVersion(branch=found) for name in tables if (found := branch_of(name)) is not None}
     with engine.changed_keys.trace(query.sql, versions={**branches, **pins}) as traced:
@@ -117,7 +118,7 @@ def read_followed(
         reason or clause,
         steps,
         pins,
-        tuple((one.table, one.found) for one in inputs),
+        tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
         reached,
         clause,
         keys.view,
@@ -262,19 +263,16 @@ def _foreign(own: Table, query: ModelQuery) -> str:
     return f"snapshot {found.id} of {query.model} is not the model's own: another writer has changed its rows"
 
 
-def _positions(engine: Engine, model: str) -> Mapping[str, str]:
+def _positions(own: Table | None) -> Mapping[str, str]:
     """Empty where they cannot be read: then only a commit that sets them anew is accepted (TS1470)."""
-    own = engine.find_table(model)
     try:
         return {} if own is None else own.positions()
     except FixRequest:
         return {}
 
 
-def _input(
-    table: Table, name: str, known: Mapping[str, str], affected: Affected, branch: str | None
-) -> _Input:
-    position = known.get(table.source)
+def _input(table: Table, known: Mapping[str, str], affected: Affected, branch: str | None) -> _Input:
+    name, position = str(table.identifier), known.get(table.source)
     if position is None:
         return _Input(name, table.plan_changes(None, branch=branch), f"it has not read {name} yet")
     try:

@@ -43,17 +43,6 @@ def begun(ends: Mapping[str, str | None], *, replaces: bool) -> dict[str, Positi
     }
 
 
-def unread(own: Table | None) -> dict[str, PositionStep]:
-    """Of all that the table knows, whose rows are replaced."""
-    if own is None:
-        return {}
-    try:
-        known = own.positions()
-    except FixRequest:  # nobody can tell, and nobody will go on there
-        return {}
-    return {source: PositionStep(None, None, is_reset=True) for source in known}
-
-
 def forgotten(known: Mapping[str, str], read: Collection[str]) -> dict[str, PositionStep]:
     """Of tables that a model has read before and reads no more, or that were made anew."""
     gone = (one for one in known if one.startswith(TABLE_SOURCE) and one not in read)

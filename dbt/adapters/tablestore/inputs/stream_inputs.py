@@ -135,14 +135,14 @@ class StreamInputs:
     def is_kept(self, node: str, table: str, text: str, query: str, settings: Streaming | None) -> bool:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
-        known = self._positions(table).get(QUERY)
-        if known is None or not self.follows(node) or self.missing(node):
+        known = self._positions(table)
+        if QUERY not in known or not self.follows(node) or self.missing(node):
             return False  # or plan() refuses it
-        if known == self._digest(node, text, query):
+        if known[QUERY] == self._digest(node, text, query):
             return False
         if how == "continue":
             return True
-        if how == "apply" and STATE_POSITION not in self._positions(table):
+        if how == "apply" and STATE_POSITION not in known:
             return False
         if how == "apply":
             raise other_query(node)
@@ -233,8 +233,8 @@ class StreamInputs:
         most = None if whole else model.settings.most_snapshots
         known = {} if action.begins else self._positions(target)
         pins, found = self._versions_for(node), {}
-        for name in model.streams:
-            table = self._engine().table(name)
+        tables = {name: self._engine().seen_table(name) for name in model.streams}
+        for name, table in tables.items():
             pinned = pins.get(name)
             branch = None if pinned is None else pinned.branch
             found[name] = table.plan_changes(known.get(table.source), branch=branch, most=most, only=True)
@@ -244,9 +244,9 @@ class StreamInputs:
         if not action.begins and not known:
             check_begin(node, target, self._engine().find_table(target))
         steps = _steps(node, model, known, found, action)
-        counts = {name: _count_rows(self._engine().table(name), one) for name, one in found.items()}
+        counts = {name: _count_rows(tables[name], one) for name, one in found.items()}
         for name, one in found.items():
-            self._check_kinds(node, model, self._engine().table(name), one, counts[name])
+            self._check_kinds(node, model, tables[name], one, counts[name])
         model.taken = Taken(
             {
                 changes_name(model.streams[name]): TableVersion(changes=one.between)
@@ -308,7 +308,7 @@ class StreamInputs:
         return None if between is None else latest_rows(self._engine(), select, stream, between, key)
 
     def _positions(self, target: str) -> Mapping[str, str]:
-        own = self._engine().find_table(target)
+        own = self._engine().find_seen_table(target)
         return {} if own is None else own.positions()
 
     def _check_kinds(

@@ -15,7 +15,6 @@ from typing import Any
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import NODE_PROPERTY
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
-from dbt.adapters.tablestore.inputs.position_steps import unread
 from dbt.adapters.tablestore.inputs.stream_inputs import Taken
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -24,7 +23,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
-from tablestore_engine.spi import ROWS_BEFORE, PositionStep, RepeatedKeys, StagedVersionMissing
+from tablestore_engine.spi import FORGET_ALL, ROWS_BEFORE, PositionStep, RepeatedKeys, StagedVersionMissing
 
 
 class ModelCommits:
@@ -92,7 +91,7 @@ class ModelCommits:
             properties[ROWS_BEFORE] = followed.rows_version
         name = job.relation.table_name
         taken, meant, moved = self._take(node, name, action, whole=whole)
-        steps = {**unread(self._engine().find_table(name) if action.replaces else None), **moved}
+        steps = {**(FORGET_ALL if action.replaces else {}), **moved}
         spec = replace(
             spec,
             stage=None if staged is None else staged.name,

@@ -52,7 +52,7 @@ def _no_batches_beside(name: str) -> FixRequest:
 
 def _check_topic(engine: Engine, name: str, options: Mapping[str, str], changed: str) -> None:
     """Raises FixRequest TS1832."""
-    found = engine.find_table(name)
+    found = engine.find_seen_table(name)
     old = {} if found is None else found.schema.options
     topic = options.get("kafka.topic")
     is_logged = all(one.get("log.system", "none") != "none" for one in (old, options))
@@ -71,7 +71,7 @@ def _check_topic(engine: Engine, name: str, options: Mapping[str, str], changed:
 
 def check_no_topic(engine: Engine, name: str) -> None:
     """Raises FixRequest TS2070 for a table with a changelog topic, which a view in its place cannot have."""
-    found = engine.find_table(name)
+    found = engine.find_seen_table(name)
     facts = None if found is None else found.facts()
     if facts is not None and facts.log is not None:
         raise FixRequest(

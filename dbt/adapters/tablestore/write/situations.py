@@ -28,7 +28,7 @@ def read_situation(
     is_there = existing is not None and existing.is_table
     if existing is None and context.batch is not None:  # batches of a table that nobody has seen may wait
         is_there = not context.full_refresh
-    known = engine.find_schema(relation.table_name) if is_there else None
+    seen = engine.find_seen_table(relation.table_name) if is_there else None
     situation = Situation(
         relation.table_name,
         sql,
@@ -36,8 +36,9 @@ def read_situation(
         full_refresh=context.full_refresh,
         batch=read_batch(context.batch, context.event_time),
     )
-    if known is None:
+    if seen is None:
         return situation
+    known = seen.schema
     return replace(
         situation,
         table_exists=True,
