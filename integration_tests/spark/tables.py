@@ -60,6 +60,10 @@ class StubTables:
         """Set what a name means."""
         self.states.setdefault((database, name), {})[version] = (label, plan)
 
+    def knows(self, database: str) -> bool:
+        """As NameLookup."""
+        return database in self.list_databases()
+
     def list_databases(self) -> frozenset[str]:
         """As NameLookup."""
         return frozenset(database for database, _ in (*self.states, *self.views))
