@@ -16,6 +16,7 @@ pytestmark = pytest.mark.nightly  # 190 MB of jars
 SCRIPTS = {
     one.file_name: one.text for one in read_snippets(PAGE) if (one.file_name or "").startswith("flink/")
 }
+RUN = ("read", "follow", "write", "write_and_compact", "compact")
 NEWEST = [(1, "paid"), (2, "new"), (3, "new")]
 
 
@@ -42,7 +43,7 @@ def _rows(changes: list[Change]) -> list[Row]:
 
 def test_every_script_of_the_page_is_run_here() -> None:
     """A further one needs a test below."""
-    assert set(SCRIPTS) == {f"flink/{name}.sql" for name in ("read", "follow", "write", "write_and_compact")}
+    assert set(SCRIPTS) == {f"flink/{name}.sql" for name in RUN}
 
 
 def test_read(flink_tables: FlinkTables, orders: Path) -> None:
@@ -62,11 +63,19 @@ def test_follow(flink_tables: FlinkTables, orders: Path, tmp_path: Path) -> None
     assert sorted(changes) == [*inserts, ("+U", (1, "paid")), ("-U", (1, "new"))]
 
 
-def test_write_and_wait(flink_tables: FlinkTables, orders: Path) -> None:
-    """Nothing is visible before the compaction, then all of it."""
+@pytest.mark.parametrize("by_flink", [False, True])
+def test_write_and_wait(flink_tables: FlinkTables, orders: Path, by_flink: bool) -> None:
+    """Nothing is visible before the compaction, by us or by Flink, then all of it."""
+
+    def compact() -> None:
+        if by_flink:
+            assert _run(flink_tables, orders, "compact")[-1] == [("+I", ("Success",))]
+        else:
+            Ours().compact(orders)
+
     _run(flink_tables, orders, "write")
     assert _rows(flink_tables.sql(orders, "SELECT * FROM {table}")) == sorted(Ours().read(orders)) == NEWEST
-    Ours().compact(orders)
+    compact()
     written = [(1, "paid"), (2, "paid"), (4, "new"), (5, "new")]
     assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
 

@@ -114,7 +114,9 @@ def test_flink_streams_the_inserts_of_a_table_without_key(
 def test_flink_reads_random_tables_at_every_snapshot(
     flink_tables: FlinkTables, tmp_path: Path, first: int
 ) -> None:
-    """Any keys, types, partitions, buckets, options and steps: each snapshot as we read it ourselves."""
+    """Any keys, types, partitions, buckets, options and steps: each snapshot as we read it ourselves, and with a key
+    the stream from snapshot 1.
+    """
     for number in range(first, min(first + AT_ONCE, RANDOM_TABLES)):
         check_random_table(flink_tables, tmp_path / "ours.db" / f"t{number}", 1000 * SEED + number)
 
@@ -128,4 +130,9 @@ def check_random_table(flink: FlinkTables, location: Path, seed: int) -> int:
     for snapshot, rows in flink.read_all(location, snapshots).items():
         expected = Ours().read_in_newest_columns(location, snapshot)
         assert_same(expected, rows, f"seed {seed}, snapshot {snapshot}")
+    if drawn.schema.keys:
+        streamed = flink.follow(location)
+        assert_same(_told(location), streamed, f"seed {seed}, stream")
+        names = list(Ours().store(location).schema.field_names)
+        assert_same(Ours().read(location), folded(streamed, drawn.schema.keys, names), f"seed {seed}, folded")
     return len(snapshots)
