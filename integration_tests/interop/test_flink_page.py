@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from integration_tests.docs.snippets import read_snippets
+from integration_tests.interop.flink_sql import FlinkRefused
 from integration_tests.interop.flink_tables import FlinkTables, ending_copy
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, Row
+from integration_tests.interop.test_iceberg import OursWithIceberg
 from integration_tests.interop.test_iceberg_page import PAGE, make_orders
 
 pytestmark = pytest.mark.nightly  # 190 MB of jars
@@ -85,3 +87,16 @@ def test_write_and_compact(flink_tables: FlinkTables, orders: Path) -> None:
     _run(flink_tables, orders, "write_and_compact")
     written = [*NEWEST, (4, "new"), (5, "new")]
     assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
+
+
+def test_a_table_with_iceberg_metadata_needs_a_setting(flink_tables: FlinkTables, tmp_path: Path) -> None:
+    """Without it the rows are committed and the job fails; with it neither, and our commit shows both."""
+    location = make_orders(OursWithIceberg("3"), tmp_path / "warehouse")
+    setting = "SET 'paimon.lake.demo.orders.metadata.iceberg.storage' = 'disabled'"
+    assert setting in PAGE.read_text()
+    insert = "INSERT INTO {table} VALUES (4, 'new')"
+    flink_tables.sql(location, insert, before=setting.replace(".lake.", ".p.") + ";\n")
+    with pytest.raises(FlinkRefused, match="NullPointerException"):
+        flink_tables.sql(location, insert.replace("4", "5"))
+    Ours().compact(location)
+    assert sorted(Ours().read(location)) == [*NEWEST, (4, "new"), (5, "new")]
