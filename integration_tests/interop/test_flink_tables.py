@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.interop.flink_tables import FlinkTables
+from integration_tests.interop.flink_tables import FROM_START, FlinkTables
 from integration_tests.interop.golden import Golden, Kind, make_table
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
@@ -95,7 +95,9 @@ def test_flink_gets_no_deletes_of_a_table_without_changelog(
 def test_flink_streams_the_inserts_of_a_table_without_key(
     ours: Callable[[str], Golden], flink_tables: FlinkTables, name: str
 ) -> None:
-    """Every inserted row once; Flink passes by snapshots that replace rows, which our changelog has."""
+    """Every inserted row once; Flink passes by snapshots that replace rows, which our changelog has. With an option it
+    shows their new rows, and still no delete.
+    """
     table = ours(name)
     streamed = flink_tables.follow(table.location)
     told = _told(table.location)
@@ -108,6 +110,9 @@ def test_flink_streams_the_inserts_of_a_table_without_key(
     inserts = [change for number, changes in batches if number not in replaced for change in changes]
     assert_same(inserts, streamed, f"{name}, inserts")
     assert Counter(told) != Counter(streamed)
+    hints = {**FROM_START, "streaming-read-append-overwrite": "true"}
+    with_overwrites = flink_tables.follow(table.location, hints)
+    assert_same([change for change in told if change[0] == "+I"], with_overwrites, f"{name}, with overwrites")
 
 
 @pytest.mark.parametrize("first", range(0, RANDOM_TABLES, AT_ONCE))
