@@ -352,6 +352,15 @@ class Table(ColumnChanges, TableStates, TableReads, TableWrites):
         """
         return self.warehouse.rescale(self.identifier, buckets)
 
+    def convert(self, buckets: int | None = None) -> WriteReport:
+        """Make a keyed table of another engine writable: deletion vectors and fixed buckets, in place; no row changes.
+
+        `buckets` None: as many as it has. Past snapshots expire: stop other engines' jobs on the table first. A table
+        that is written here already stays as it is. Raises FixRequest TS1558, TS1576, TS1577, RetryError TS1559,
+        Unsupported TS1127 for what a conversion does not change.
+        """
+        return self.warehouse.convert(self.identifier, buckets)
+
     def verify(self) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""
         return self.store.verify()

@@ -63,6 +63,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "orphans": _ours("orphans", "find and delete orphan files"),
         "tag": _ours("tag", "create, delete and list tags"),
         "iceberg": _ours("iceberg_command", "write Iceberg metadata that a table lacks"),
+        "convert": _ours("convert", "make a table of another engine writable here"),
         "rescale": _ours("rescale", "change the number of buckets"),
     },
     "undo": {

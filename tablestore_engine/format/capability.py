@@ -126,6 +126,7 @@ def _past_scan_mode(schema: TableSchema) -> str | None:
     return None
 
 
+_CONVERT = "convert it: `tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped"
 CAPABILITIES: tuple[Capability, ...] = (
     # shape of the table
     Capability("table type", option_in("type", allowed=("", "table")), "only plain tables hold rows in our layout"),
@@ -144,7 +145,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
     Capability(
         "dynamic bucket", _bucket(lambda s, n: s.is_keyed and n == UNAWARE_BUCKET),
-        "the hash index is not written", read=True,
+        "the hash index is not written", read=True, fix=_CONVERT,
     ),
     Capability("key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True),
     Capability("fixed buckets without key", _no_bucket_key, "the bucket of a row is not defined", read=True),
@@ -159,7 +160,7 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability(
         "changelog producer", option_in("changelog-producer", allowed=("none", "lookup")),
-        "this changelog is not produced here", read=True,
+        "this changelog is not produced here", read=True, fix=_CONVERT,
     ),
     Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
     Capability(
@@ -171,6 +172,9 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),
     Capability("default values on read", option_like(r"fields\..*\.default-value"), "NULLs would be shown instead"),
     # deletion vectors
+    Capability(
+        "64-bit deletion vectors", option_in("deletion-vectors.bitmap64"), "only the 32-bit form is written", read=True
+    ),
     Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
     # what each commit of a table is followed by
     Capability(
@@ -260,14 +264,14 @@ def check_writable(schema: TableSchema, *, table: str = "") -> None:
     """Raises Unsupported TS1127 that names the features that keep us from writing; a table must be readable as well."""
     refusals = list_refusals(schema, write=True)
     if refusals:
+        fixes = [one.fix for one, _evidence in refusals]
         raise Unsupported(
             "TS1127",
             f"table {table} cannot be written: {_features(refusals)}".replace("  ", " "),
             why=_reasons(refusals),
-            fix=next(
-                (one.fix for one, _evidence in refusals if one.fix),
-                "write it with an engine that knows this feature, or create a plain table",
-            ),
+            fix=fixes[0]
+            if all(fixes)
+            else "write it with an engine that knows this feature, or create a plain table",
         )
     check_readable(schema, table=table)
 

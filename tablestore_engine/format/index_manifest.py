@@ -15,6 +15,7 @@ from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 
 INDEX_MANIFEST_VERSION = 1
 DELETION_VECTORS = "DELETION_VECTORS"
+HASH = "HASH"
 _KIND_ADD = 0
 
 
@@ -91,6 +92,11 @@ def replace_deletion_vectors(
         )
     )
     return kept if new is None else (*kept, new)
+
+
+def without_hash_index(entries: Sequence[IndexEntry]) -> tuple[IndexEntry, ...]:
+    """The entries without HASH indexes, which say in which dynamic bucket a key lies."""
+    return tuple(entry for entry in entries if entry.index_type != HASH)
 
 
 def _to_record(entry: IndexEntry) -> dict[str, object]:

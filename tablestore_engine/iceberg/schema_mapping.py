@@ -56,7 +56,7 @@ def check_iceberg(schema: TableSchema, older: Callable[[], Iterable[TableSchema]
             "TS1145",
             "the table cannot have Iceberg metadata",
             why="deletion-vectors.enabled is false: its rows are merged when they are read, and Iceberg merges none",
-            fix=f"{_TURN_OFF}, or copy the rows into a table of this engine",
+            fix=f"convert it: `tablestore convert DATABASE.TABLE`; or {_TURN_OFF}",
         )
     for field in schema.fields:
         _check_type(field.name, field.type)

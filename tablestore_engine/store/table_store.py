@@ -27,6 +27,7 @@ from tablestore_engine.store.alter import SchemaChange, alter_table
 from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
 from tablestore_engine.store.commit.snapshot_claim import MainDestination, StageExistsError
 from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
+from tablestore_engine.store.conversion import convert_table
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
 from tablestore_engine.store.expiry.expiry_rules import Hold
@@ -241,8 +242,7 @@ class TableStore:
         context = self.context if seen is not None else self.find_seen() or self.context
         if seen is not None and seen.identity == context.guard.identity:
             context = replace(context, seen=seen)
-        if rules is None:
-            rules = TableTraits(context.latest_schema()).retention
+        rules = rules or TableTraits(context.latest_schema()).retention
         return expire_snapshots(context, rules, log=log, dry_run=dry_run)
 
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
@@ -277,25 +277,27 @@ class TableStore:
             compact_table(context, committer_of(context), due)
         start = context.snapshots.find_latest() or past
         back = steps_back(context.snapshots, start, past)
-        retries = TableTraits(context.latest_schema()).retries_max
         return committer_of(context).commit(
             RestoreWrite(context, past, start),
             CommitIdentity.of(context.runtime, None, None),
             properties=encode_steps(back) if back else None,
-            retries_max=lambda: retries,
+            retries_max=lambda: TableTraits(context.latest_schema()).retries_max,
         )
 
     def rescale(self, buckets: int) -> CommitReport:
         """Another number of buckets, in one commit that changes no row. Raises FixRequest TS1344, as a commit."""
-        context = self.context
-        if has_inbox_rows(context, CompactionRequest()):
-            compact_table(context, committer_of(context), CompactionRequest())
-        retries = TableTraits(context.latest_schema()).retries_max
+        context, due = self.context, CompactionRequest()
+        if has_inbox_rows(context, due):
+            compact_table(context, committer_of(context), due)
         return committer_of(context).commit(
             RescaleWrite(context, buckets),
             CommitIdentity.of(context.runtime, None, None),
-            retries_max=lambda: retries,
+            retries_max=lambda: TableTraits(context.latest_schema()).retries_max,
         )
+
+    def convert(self, change: SchemaChange) -> CommitReport:
+        """The schema that `change` makes of the table's, without a change of any row. See store.conversion."""
+        return convert_table(context := self.context, committer_of(context), change)
 
     def verify(self, *, deep: bool = True) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""

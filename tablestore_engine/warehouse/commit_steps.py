@@ -48,8 +48,9 @@ COMPACT = CommitSteps("compaction", LogCheck.NONE, Sends.ROWS)
 COMPACT_LEVEL_ZERO = CommitSteps("compaction of rows of other writers", LogCheck.TABLE, Sends.ROWS)
 RESTORE = CommitSteps("restore", LogCheck.TABLE)
 RESCALE = CommitSteps("rescale", LogCheck.TABLE, sends_first=True)
+CONVERT = CommitSteps("conversion", LogCheck.NONE, Sends.ROWS)
 PUBLISH_STAGED = CommitSteps("publication of a staged snapshot", LogCheck.STAGED, releases=True)
 EXPIRE_PARTITIONS = CommitSteps("expiry of partitions", LogCheck.TABLE, Sends.ROWS, expires=False)
 KINDS = (
-    WRITE, WRITE_UNSENT, COMPACT, COMPACT_LEVEL_ZERO, RESTORE, RESCALE, PUBLISH_STAGED, EXPIRE_PARTITIONS,
+    WRITE, WRITE_UNSENT, COMPACT, COMPACT_LEVEL_ZERO, RESTORE, RESCALE, CONVERT, PUBLISH_STAGED, EXPIRE_PARTITIONS,
 )  # fmt: skip

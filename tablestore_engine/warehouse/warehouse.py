@@ -41,6 +41,7 @@ from tablestore_engine.store.write.requested_compaction import (
 from tablestore_engine.warehouse.commit_steps import (
     COMPACT,
     COMPACT_LEVEL_ZERO,
+    CONVERT,
     PUBLISH_STAGED,
     RESCALE,
     RESTORE,
@@ -60,6 +61,7 @@ from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionEx
 from tablestore_engine.warehouse.relations.relations import Relations
 from tablestore_engine.warehouse.relations.system_views import SystemViews
 from tablestore_engine.warehouse.running_operations import Operations
+from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 from tablestore_engine.warehouse.write.incoming import Incoming
 from tablestore_engine.warehouse.write.table_writer import TableWriter
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
@@ -231,6 +233,16 @@ class Warehouse:
             return report_of(identifier, self.stores.get(identifier).rescale(buckets))
 
         return self.run_commit(identifier, RESCALE, commit)
+
+    def convert(self, identifier: Identifier, buckets: int | None = None) -> WriteReport:
+        """Deletion vectors and fixed buckets for a table of another engine. Raises as store.conversion, TS1577."""
+
+        def commit() -> WriteReport:
+            store = self.stores.get(identifier)
+            change = plan_conversion(store, buckets, self.catalog.runtime.new_uuid())
+            return report_of(identifier, store.convert(change))
+
+        return self.run_commit(identifier, CONVERT, commit)
 
     def publish_staged(self, identifier: Identifier, stage: str) -> WriteReport:
         """Staged -> current, then the log, then the branch goes. Raises RetryError TS1082, TS1308: nothing was done.

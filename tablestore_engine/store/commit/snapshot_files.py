@@ -16,7 +16,11 @@ from dataclasses import dataclass, field, replace
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
-from tablestore_engine.format.index_manifest import IndexEntry, replace_deletion_vectors
+from tablestore_engine.format.index_manifest import (
+    IndexEntry,
+    replace_deletion_vectors,
+    without_hash_index,
+)
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.manifest_list import ManifestFileMeta
@@ -122,11 +126,10 @@ class SnapshotFiles:
     def _write_base(
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
     ) -> tuple[Snapshot, tuple[str, ...]]:
-        compression = TableTraits(planned.schema).manifest_compression
         metas, paths = self._base_manifests(base, planned.schema)
-        name, size = self.manifests.write_list(metas, compression)
+        name, size = self.manifests.write_list(metas, TableTraits(planned.schema).manifest_compression)
         paths.append(self.layout.manifest_path(name))
-        index, written = self._write_index(base, delta, compression)
+        index, written = self._write_index(base, delta, planned.schema)
         if written and index is not None:
             paths.append(self.layout.manifest_path(index))
         delta_count = sum(_rows(change.added) - _rows(change.removed) for change in planned.changes)
@@ -163,7 +166,6 @@ class SnapshotFiles:
         any commit of an append-only table; else an index file without vectors stays (Java does the same).
         """
         drops = planned.kind is CommitKind.OVERWRITE or not planned.schema.is_keyed
-        is_64_bit = TableTraits(planned.schema).has_64_bit_vectors
         made: dict[BucketId, IndexEntry | None] = {}
         for change in planned.changes:
             vectors = change.deletion_vectors
@@ -174,7 +176,7 @@ class SnapshotFiles:
                 made[key] = None
             else:
                 kept = {name: bits for name, bits in vectors.items() if bits}
-                made[key] = self.manifests.write_vectors(*key, kept, is_64_bit=is_64_bit)
+                made[key] = self.manifests.write_vectors(*key, kept)
         return made
 
     def _write_list(
@@ -218,24 +220,26 @@ class SnapshotFiles:
         return metas, [self.layout.manifest_path(name) for name in made]
 
     def _write_index(
-        self, base: Snapshot | None, delta: DeltaFiles, compression: str
+        self, base: Snapshot | None, delta: DeltaFiles, schema: TableSchema
     ) -> tuple[str | None, bool]:
-        """(index manifest, whether it is new): carried over unless vectors changed."""
+        """(index manifest, whether it is new): carried over unless vectors changed, or buckets became fixed."""
         before = None if base is None else base.index_manifest
         entries = self.manifests.read_index(before)
-        after = entries
+        after = entries if schema.bucket_count < 1 else without_hash_index(entries)
         for (partition, bucket), entry in delta.vectors.items():
             after = replace_deletion_vectors(after, partition, bucket, entry)
         if after == entries:
             return before, False
-        return self.manifests.write_index(after, compression), True
+        return self.manifests.write_index(after, TableTraits(schema).manifest_compression), True
 
 
 def _entries(
     changes: Sequence[BucketChange], kind: FileKind, total_buckets: int, part: str
 ) -> list[ManifestEntry]:
     return [
-        ManifestEntry(kind, change.partition_bytes, change.bucket, total_buckets, meta)
+        ManifestEntry(
+            kind, change.partition_bytes, change.bucket, change.total_buckets or total_buckets, meta
+        )
         for change in changes
         for meta in getattr(change, part)
     ]

@@ -31,6 +31,11 @@ class BucketState:
     files: tuple[StoredFile, ...] = ()
 
     @property
+    def total_buckets(self) -> int | None:
+        """How many buckets its partition had when its files were written; None without files."""
+        return self.files[0].total_buckets if self.files else None
+
+    @property
     def next_sequence(self) -> int:
         """First free sequence number: one above the live maximum over all levels, 0 for an empty bucket."""
         return 1 + max((file.meta.max_sequence_number for file in self.files), default=-1)
@@ -45,6 +50,8 @@ class BucketState:
 class BucketChange:
     """What one operation did to one bucket. Counts are of keys, as the user sees them.
 
+    `total_buckets`: of its partition, as entries of its files say; None: as the schema says. An entry that removes a
+    file has to say what the one that added it said, since other engines look for a key by it.
     `early`: the answer of the receiver of its changelog rows (tasks.prepublish_rows); None: nothing was
     handed on, or not everything arrived.
     """
@@ -59,6 +66,7 @@ class BucketChange:
     updated: int = 0
     deleted: int = 0
     unchanged: int = 0
+    total_buckets: int | None = None
     early: object | None = field(default=None, compare=False)
 
     @property

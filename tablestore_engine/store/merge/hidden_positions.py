@@ -27,7 +27,7 @@ from tablestore_engine.store.table_traits import TableTraits
 
 def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping[str, BitMap]:
     """Positions that merging would drop; files without any are left out."""
-    if _is_raw(files):
+    if is_one_run(files):
         return {}
     schema, traits = reader.schema, TableTraits(reader.schema)
     columns = list(dict.fromkeys([*schema.trimmed_primary_keys, *traits.sequence_fields]))
@@ -40,8 +40,8 @@ def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping
     return found
 
 
-def _is_raw(files: Sequence[StoredFile]) -> bool:
-    """One sorted run above level 0 whose files say that they hold no deletes."""
+def is_one_run(files: Sequence[StoredFile]) -> bool:
+    """Whether they are one sorted run above level 0 without deletes by their counts: merging drops nothing."""
     levels = {file.meta.level for file in files}
     return len(levels) == 1 and 0 not in levels and all(file.meta.delete_row_count == 0 for file in files)
 

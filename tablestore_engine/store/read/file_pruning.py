@@ -66,7 +66,6 @@ class ColumnFacts:
 
 
 FindFacts = Callable[[str], ColumnFacts | None]
-FactFinder = Callable[[StoredFile], FindFacts]
 
 
 def may_match(wanted: Predicate, find: FindFacts) -> bool:
@@ -139,7 +138,7 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
     )
 
 
-def fact_finder(schema: TableSchema) -> FactFinder:
+def fact_finder(schema: TableSchema) -> Callable[[StoredFile], FindFacts]:
     """For each file its facts about columns of `schema`, in their types."""
     columns = _FileColumns(schema)
     return lambda file: _FileFacts(file, columns).find

@@ -108,7 +108,7 @@ def plan_restore(
 def plan_rescale(
     table: TaskTable, states: Iterable[BucketState], *, bucket_count: int
 ) -> tuple[BucketTask, ...]:
-    """One task for each bucket that `table` has in each partition; `bucket_count`: of `states`.
+    """One task for each bucket that `table` has in each partition; `bucket_count`: of `states`, or a divisor.
 
     A row of bucket b has |hash| = b modulo the old count, so it can only come into buckets that equal b modulo the
     greatest common divisor of both counts: twice as many buckets read each file twice, not all of them all files.

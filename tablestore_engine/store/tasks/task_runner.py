@@ -97,7 +97,7 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
 
 def run_and_hand_on(task: BucketTask, access: FileAccess) -> BucketChange:
     """What threads and Spark tasks call. Raises what run_task raises."""
-    change = run_task(task, access)
+    change = replace(run_task(task, access), total_buckets=task.state.total_buckets)
     if access.early is None or not change.changelog:
         return change
     rows = changelog_rows(_files(task, access), task.state, change.changelog)

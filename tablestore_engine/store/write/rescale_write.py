@@ -64,7 +64,7 @@ class RescaleWrite:
         return Planned(
             kind=CommitKind.COMPACT,
             schema=schema,
-            changes=(*_removals(states), *context.run(tasks)),
+            changes=(*removals(states), *context.run(tasks)),
             scope=ConflictScope(everything=True),
             is_forced=True,
             claims_schema=True,
@@ -72,12 +72,14 @@ class RescaleWrite:
         )
 
 
-def _removals(states: Iterable[BucketState]) -> list[BucketChange]:
+def removals(states: Iterable[BucketState]) -> list[BucketChange]:
+    """All files of these buckets go, with their vectors."""
     return [
         BucketChange(
             state.partition_bytes,
             state.bucket,
             removed=tuple(file.meta for file in state.files),
+            total_buckets=state.total_buckets,
             deletion_vectors={} if state.deletion_vectors else None,
         )
         for state in states

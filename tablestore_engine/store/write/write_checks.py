@@ -76,7 +76,7 @@ def check_table_writable(layout: TableLayout, schema: TableSchema) -> None:
             "TS1309",
             f"{layout.location} cannot be written",
             why="it has a primary key but no deletion vectors; writing needs deletion-vectors.enabled=true",
-            fix="write it with the engine that made it, or copy it into a new table",
+            fix="convert it: `tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped",
         )
 
 

@@ -270,6 +270,7 @@ def _with_removals(
             state.partition_bytes,
             state.bucket,
             removed=tuple(file.meta for file in state.files),
+            total_buckets=state.total_buckets,
             deletion_vectors={} if state.deletion_vectors else None,
             deleted=sum(file.meta.row_count - file.dead_count for file in state.files),
         )

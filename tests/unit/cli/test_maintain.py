@@ -1,4 +1,4 @@
-"""tag, restore, rescale, rollback, verify on a real warehouse."""
+"""tag, restore, convert, rescale, rollback, verify on a real warehouse."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.api import Engine
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.schema_change import set_options
 from tests.unit.certify.planted import plant
+from tests.unit.store.table_world import as_table, make_table, row
+from tests.unit.store.test_changelog import foreign_level_zero
+from tests.unit.store.test_conversion import MERGED
 
 from .conftest import Run, orders
 
@@ -40,6 +44,21 @@ def test_rescale(run: Run, engine: Engine) -> None:
     assert sorted(map(repr, table.scan().to_arrow().to_pylist())) == rows
     assert "has 3 buckets already" in run("rescale", "demo.orders", "--buckets", "3").out
     assert "TS1344" in run("rescale", "demo.orders", "--buckets", "0").err
+
+
+def test_convert(run: Run, engine: Engine) -> None:
+    """A table that merges on read: refused for a write, converted, written; again: there is nothing to do."""
+    assert "written by this engine already" in run("convert", "demo.orders").out
+    place = engine.warehouse
+    merged = make_table(place, options={**MERGED, "bucket": "-1"})
+    foreign_level_zero(merged, [row(1), row(2)], [0, 0])
+    with pytest.raises(Unsupported, match="tablestore convert"):
+        engine.table("demo.t").write(as_table([row(3)], merged.schema))
+    done = run("convert", "demo.t", "--buckets", "2", "--json").json
+    assert (done["buckets"], done["committed"], done["snapshot"]) == (2, True, 3)
+    engine.table("demo.t").write(as_table([row(3)], engine.table("demo.t").schema))
+    assert engine.table("demo.t").scan().to_arrow().num_rows == 3
+    assert "TS1577" in run("convert", "demo.t", "--buckets", "0").err
 
 
 def test_rollback_asks_first(run: Run, engine: Engine) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +16,11 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.doses import pairs
 from tests.unit.store.table_world import (
     acting,
+    as_table,
     delete,
     make_table,
     open_table,
@@ -105,6 +108,40 @@ def test_rows_move_and_stay_the_same(tmp_path: Path, name: str, counts: tuple[in
     _filled(store, chance)
     _check_places(store)
     assert store.verify() == ()
+
+
+def _totals(store: TableStore, number: int) -> dict[str, set[int]]:
+    """File → bucket counts of the entries that add or remove it, up to this snapshot."""
+    found: dict[str, set[int]] = {}
+    for one in range(1, number + 1):
+        for entry in store.context.manifests.read_entries(store.snapshots.get(one).delta_manifest_list):
+            found.setdefault(entry.file.file_name, set()).add(entry.total_buckets)
+    return found
+
+
+def test_entry_that_removes_a_file_has_the_bucket_count_of_the_one_that_added_it(tmp_path: Path) -> None:
+    """Other engines look for a key in entries one by one: the removal would be passed by, and the old row come back.
+
+    Of a rescale, of an overwrite into other buckets, and of a compaction in a partition that has its old ones.
+    """
+    store = make_table(tmp_path / "a", options={"bucket": "2"})
+    put(store, *(row(number) for number in range(20)))
+    store.rescale(3)
+    assert {len(counts) for counts in _totals(store, 2).values()} == {1}
+    days = make_table(
+        tmp_path / "b", keys=("dt", "id"), partitions=("dt",), columns=_DAYS, options={"bucket": "2"}
+    )
+    for name in "ab":
+        put(days, *(row(number, name, dt=dt) for number in range(20) for dt in "xy"))
+    wider = replace(days.schema, id=1, options={**days.schema.options, "bucket": "3"})
+    overwritten = {"mode": WriteMode.OVERWRITE_STATIC, "partition": {"dt": "x"}, "new_schema": wider}
+    days.write(WriteRequest(as_table([row(1, dt="x")], wider).drop_columns(["dt"]), **overwritten))  # type: ignore[arg-type]
+    days.compact(full=True)
+    newest = days.latest()
+    assert newest is not None
+    assert {len(counts) for counts in _totals(days, newest.id).values()} == {1}
+    assert {file.partition: file.total_buckets for file in days.plan_scan().files} == {("x",): 3, ("y",): 2}
+    assert days.verify() == ()
 
 
 def test_large_buckets_go_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

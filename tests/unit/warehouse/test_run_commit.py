@@ -18,6 +18,7 @@ from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.warehouse.commit_steps import (
     COMPACT,
     COMPACT_LEVEL_ZERO,
+    CONVERT,
     EXPIRE_PARTITIONS,
     KINDS,
     PUBLISH_STAGED,
@@ -127,6 +128,7 @@ AROUND = {
     COMPACT_LEVEL_ZERO: ["check", "commit", "publish", "expire"],
     RESTORE: ["check", "commit", "publish", "expire"],
     RESCALE: ["check", "publish", "commit", "publish", "expire"],
+    CONVERT: ["commit", "publish", "expire"],
     PUBLISH_STAGED: ["check", "commit", "publish", "release", "expire"],
     EXPIRE_PARTITIONS: ["check", "commit", "publish"],
 }
