@@ -2,8 +2,9 @@
 
 Steps      1 rows to parquet  2 load: plain Spark and ours in turn  3 five upserts of 200 k  4 100-row commits, through
            Spark and through Python  5 reads against plain parquet of the same final rows  6 Kafka against a raw
-           producer, encoders of its formats, readers of a log against plain ones  7 how each operation grows  8 dbt
-           builds of two small models  9 pypaimon in its own environment  10 docs/performance.json
+           producer, encoders of its formats, readers of a log against plain ones  7 how each operation grows
+           8 Iceberg metadata  9 dbt builds of two small models  10 pypaimon in its own environment
+           11 docs/performance.json
 INVARIANT  every subject gives back the same checksum (rows, sum of keys, sum of a column), or the run fails.
 Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka] [--no-growth]
 """
@@ -32,6 +33,9 @@ from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
 from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.formats import measure_formats
 from benchmarks.growth import POINTS, SMALL, measure_growth
+from benchmarks.iceberg import CASES as ICEBERG_CASES
+from benchmarks.iceberg import SMALL as ICEBERG_SMALL
+from benchmarks.iceberg import measure_iceberg
 from benchmarks.ingest import measure_ingest
 from benchmarks.kafka import measure_kafka
 from benchmarks.log_readers import measure_log_readers
@@ -219,6 +223,7 @@ def main(argv: list[str]) -> int:
             engine.close()
         if not arguments.no_growth:
             measure_growth(sheet, folder, SMALL if arguments.small else POINTS)
+        measure_iceberg(sheet, folder, ICEBERG_SMALL if arguments.small else ICEBERG_CASES)
         measure_dbt_build(sheet, folder)
         measure_changed_keys(sheet, folder, 100_000 if arguments.small else 2_000_000)
         if not arguments.no_kafka:

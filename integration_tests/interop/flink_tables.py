@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from integration_tests.interop.flink_sql import FlinkSql
 from integration_tests.interop.rows import Change, Row
 
 _BATCH = "SET 'execution.runtime-mode' = 'batch';\n"
+FROM_START = {"scan.mode": "from-snapshot", "scan.snapshot-id": "1"}
 _AT_ONCE = 12  # snapshots in a query
 
 
@@ -54,13 +55,11 @@ class FlinkTables:
         """The rows of a statement in batch mode after other statements; `{table}` stands for the table's name."""
         return self.cluster.changes(_BATCH + before + self._script(location, text))
 
-    def follow(self, location: Path, **hints: str) -> list[Change]:
-        """All changes of a streaming read from snapshot 1, or as the hints say (`scan__mode`), until the newest."""
-        named = {key.replace("__", ".").replace("_", "-"): value for key, value in hints.items()}
-        start = named or {"scan.mode": "from-snapshot", "scan.snapshot-id": "1"}
+    def follow(self, location: Path, hints: Mapping[str, str] = FROM_START) -> list[Change]:
+        """All changes of a streaming read from snapshot 1, or as the hints say, until the newest."""
         copy = ending_copy(location, self._folder / "copies" / location.parent.name / location.name)
         ends = {"scan.bounded.watermark": "0", "continuous.discovery-interval": "10 ms"}
-        query = f"SELECT * FROM {{table}} {_hint({**start, **ends})}"
+        query = f"SELECT * FROM {{table}} {_hint({**hints, **ends})}"
         in_order = "SET 'parallelism.default' = '1';\n"
         try:
             return self.cluster.changes(in_order + self._script(copy, query))

@@ -56,6 +56,15 @@ class ProcessPeer:
         """Rows at a snapshot, the newest when none is given."""
         return plain_rows(self._rows("read", location=str(location), snapshot=snapshot))
 
+    def where(
+        self, location: Path, text: str, snapshot: int | None, rows: pa.Table | None = None
+    ) -> list[Row]:
+        """Rows that a filter selects: of the table, or of `rows` by the peer's own filter without metadata."""
+        given = None if rows is None else self._give(rows)
+        return plain_rows(
+            self._rows("where", location=str(location), snapshot=snapshot, filter=text, rows=given)
+        )
+
     def count(self, location: Path, snapshot: int | None = None) -> int:
         """Number of rows by the peer's own SQL."""
         return int(self.ask("count", location=str(location), snapshot=snapshot))
@@ -83,11 +92,7 @@ class ProcessPeer:
 
     def write(self, location: Path, rows: pa.Table) -> None:
         """One batch commit of rows."""
-        given = self._folder / "rows.arrow"
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with pa.OSFile(str(given), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
-            writer.write_table(rows)
-        self.ask("write", location=str(location), rows=str(given))
+        self.ask("write", location=str(location), rows=self._give(rows))
 
     def ask(self, what: str, **words: Any) -> Any:
         """One request; PeerRefused when the peer failed."""
@@ -112,6 +117,13 @@ class ProcessPeer:
             self._process.stdin.close()
             self._process.wait(timeout=60)
             self._process.stdout.close()
+
+    def _give(self, rows: pa.Table) -> str:
+        given = self._folder / "rows.arrow"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        with pa.OSFile(str(given), "wb") as sink, pa.ipc.new_file(sink, rows.schema) as writer:
+            writer.write_table(rows)
+        return str(given)
 
     @property
     def _answer(self) -> Path:

@@ -63,6 +63,23 @@ def assert_same(expected: Sequence[Any], got: Sequence[Any], where: str) -> None
         raise AssertionError("\n".join(lines))
 
 
+def as_it_is(rows: Sequence[Row]) -> list[Row]:
+    """For readers without that fault."""
+    return list(rows)
+
+
+def emptied(rows: Sequence[Row]) -> list[Row]:
+    """NULL as an empty collection everywhere: what pyiceberg cannot tell apart."""
+    return [_without_null(row) for row in rows]
+
+
+def _without_null(value: Any) -> Any:
+    """NULL as an empty collection, at any depth: what pyiceberg cannot tell apart."""
+    if value is None:
+        return ()
+    return tuple(map(_without_null, value)) if isinstance(value, tuple) else value
+
+
 def _flat(row: Any) -> Row:
     """A change as one tuple: kind, then columns."""
     return (row[0], *row[1]) if len(row) == 2 and isinstance(row[1], tuple) else tuple(row)

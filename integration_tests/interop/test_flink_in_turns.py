@@ -5,6 +5,8 @@ Waiting    what Flink writes to a table with `write-only` lies in level 0: no re
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,8 +19,10 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, arrow_rows, assert_same
 from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Schema, Type, schema
+from tests.doses import examples
 
 pytestmark = pytest.mark.nightly  # 190 MB of jars
+SEED = int(os.environ.get("TABLESTORE_SEED", "739580"))
 COLUMNS = {"id": "BIGINT", **ALL_TYPES}
 
 
@@ -169,6 +173,41 @@ def test_flink_compacts_when_it_is_asked_to(
     shared.check("with those that waited")
     shared.ours(_upserts(range(38, 42), 6, made))
     shared.check("our last commit")
+
+
+@pytest.mark.parametrize("number", range(examples(1, 6)))
+def test_random_turns(flink_tables: FlinkTables, tmp_path: Path, number: int) -> None:
+    """Ten rounds of a seed: anything that either does, also several statements of Flink that wait together."""
+    chance = random.Random(1000 * SEED + number)
+    made = KINDS[chance.choice(sorted(KINDS))].with_options(num_levels=chance.choice(["4", "20"]))
+    shared = SharedWithFlink(flink_tables, tmp_path / "shared.db" / "t", made)
+    shared.ours(_upserts(range(0, 40, 2), number, made))
+    for turn in range(10):
+        done = _random_turn(shared, chance)
+        shared.check(f"seed {1000 * SEED + number}, turn {turn}: {done}")
+
+
+def _random_turn(shared: SharedWithFlink, chance: random.Random) -> str:
+    """What was done. Before Flink compacts nothing waits: it would compact the buckets that it writes to alone."""
+    made, ids = shared.oracle.schema, chance.sample(range(40), chance.choice((1, 4, 12)))
+    compacts = chance.random() < 0.4
+    done = chance.choice(("upsert", "remove", "compact", "insert", "update", "delete"))
+    if compacts and shared.waiting:
+        shared.compact()
+    match done:
+        case "upsert":
+            shared.ours(_upserts(ids, chance.randrange(10**6), made))
+        case "remove":
+            shared.ours([("-D", row) for row in _rows(ids, 1, made)])
+        case "compact":
+            shared.compact()
+        case "insert":
+            shared.insert(_rows(ids, chance.randrange(10**6), made), compacts=compacts)
+        case "update":
+            shared.update(ids, {"c_text": f"by Flink {chance.randrange(1000)}"}, compacts=compacts)
+        case _:
+            shared.delete(ids, compacts=compacts)
+    return f"{done}, compacts: {compacts}"
 
 
 def test_tables_without_key_in_turns(flink_tables: FlinkTables, tmp_path: Path) -> None:

@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from integration_tests.docs.snippets import read_snippets
+from integration_tests.interop.flink_sql import FlinkRefused
 from integration_tests.interop.flink_tables import FlinkTables, ending_copy
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, Row
+from integration_tests.interop.test_iceberg import OursWithIceberg
 from integration_tests.interop.test_iceberg_page import PAGE, make_orders
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.main import main
@@ -20,7 +22,7 @@ pytestmark = pytest.mark.nightly  # 190 MB of jars
 SCRIPTS = {
     one.file_name: one.text for one in read_snippets(PAGE) if (one.file_name or "").startswith("flink/")
 }
-SECTIONS = ("read", "follow", "write", "write_and_compact", "create")
+RUN = ("read", "follow", "write", "write_and_compact", "compact", "create")
 NEWEST = [(1, "paid"), (2, "new"), (3, "new")]
 
 
@@ -47,7 +49,7 @@ def _rows(changes: list[Change]) -> list[Row]:
 
 def test_every_script_of_the_page_is_run_here() -> None:
     """A further one needs a test below."""
-    assert set(SCRIPTS) == {f"flink/{name}.sql" for name in SECTIONS}
+    assert set(SCRIPTS) == {f"flink/{name}.sql" for name in RUN}
 
 
 def test_read(flink_tables: FlinkTables, orders: Path) -> None:
@@ -67,11 +69,19 @@ def test_follow(flink_tables: FlinkTables, orders: Path, tmp_path: Path) -> None
     assert sorted(changes) == [*inserts, ("+U", (1, "paid")), ("-U", (1, "new"))]
 
 
-def test_write_and_wait(flink_tables: FlinkTables, orders: Path) -> None:
-    """Nothing is visible before the compaction, then all of it."""
+@pytest.mark.parametrize("by_flink", [False, True])
+def test_write_and_wait(flink_tables: FlinkTables, orders: Path, by_flink: bool) -> None:
+    """Nothing is visible before the compaction, by us or by Flink, then all of it."""
+
+    def compact() -> None:
+        if by_flink:
+            assert _run(flink_tables, orders, "compact")[-1] == [("+I", ("Success",))]
+        else:
+            Ours().compact(orders)
+
     _run(flink_tables, orders, "write")
     assert _rows(flink_tables.sql(orders, "SELECT * FROM {table}")) == sorted(Ours().read(orders)) == NEWEST
-    Ours().compact(orders)
+    compact()
     written = [(1, "paid"), (2, "paid"), (4, "new"), (5, "new")]
     assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
 
@@ -81,6 +91,19 @@ def test_write_and_compact(flink_tables: FlinkTables, orders: Path) -> None:
     _run(flink_tables, orders, "write_and_compact")
     written = [*NEWEST, (4, "new"), (5, "new")]
     assert sorted(flink_tables.read(orders)) == sorted(Ours().read(orders)) == written
+
+
+def test_a_table_with_iceberg_metadata_needs_a_setting(flink_tables: FlinkTables, tmp_path: Path) -> None:
+    """Without it the rows are committed and the job fails; with it neither, and our commit shows both."""
+    location = make_orders(OursWithIceberg("3"), tmp_path / "warehouse")
+    setting = "SET 'paimon.lake.demo.orders.metadata.iceberg.storage' = 'disabled'"
+    assert setting in PAGE.read_text()
+    insert = "INSERT INTO {table} VALUES (4, 'new')"
+    flink_tables.sql(location, insert, before=setting.replace(".lake.", ".p.") + ";\n")
+    with pytest.raises(FlinkRefused, match="NullPointerException"):
+        flink_tables.sql(location, insert.replace("4", "5"))
+    Ours().compact(location)
+    assert sorted(Ours().read(location)) == [*NEWEST, (4, "new"), (5, "new")]
 
 
 def test_create_and_convert(flink_tables: FlinkTables, orders: Path) -> None:

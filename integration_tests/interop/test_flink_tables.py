@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.interop.flink_tables import FlinkTables
+from integration_tests.interop.flink_tables import FROM_START, FlinkTables
 from integration_tests.interop.golden import Golden, Kind, make_table
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
@@ -95,7 +95,9 @@ def test_flink_gets_no_deletes_of_a_table_without_changelog(
 def test_flink_streams_the_inserts_of_a_table_without_key(
     ours: Callable[[str], Golden], flink_tables: FlinkTables, name: str
 ) -> None:
-    """Every inserted row once; Flink passes by snapshots that replace rows, which our changelog has."""
+    """Every inserted row once; Flink passes by snapshots that replace rows, which our changelog has. With an option it
+    shows their new rows, and still no delete.
+    """
     table = ours(name)
     streamed = flink_tables.follow(table.location)
     told = _told(table.location)
@@ -108,13 +110,18 @@ def test_flink_streams_the_inserts_of_a_table_without_key(
     inserts = [change for number, changes in batches if number not in replaced for change in changes]
     assert_same(inserts, streamed, f"{name}, inserts")
     assert Counter(told) != Counter(streamed)
+    hints = {**FROM_START, "streaming-read-append-overwrite": "true"}
+    with_overwrites = flink_tables.follow(table.location, hints)
+    assert_same([change for change in told if change[0] == "+I"], with_overwrites, f"{name}, with overwrites")
 
 
 @pytest.mark.parametrize("first", range(0, RANDOM_TABLES, AT_ONCE))
 def test_flink_reads_random_tables_at_every_snapshot(
     flink_tables: FlinkTables, tmp_path: Path, first: int
 ) -> None:
-    """Any keys, types, partitions, buckets, options and steps: each snapshot as we read it ourselves."""
+    """Any keys, types, partitions, buckets, options and steps: each snapshot as we read it ourselves, and with a key
+    the stream from snapshot 1.
+    """
     for number in range(first, min(first + AT_ONCE, RANDOM_TABLES)):
         check_random_table(flink_tables, tmp_path / "ours.db" / f"t{number}", 1000 * SEED + number)
 
@@ -128,4 +135,9 @@ def check_random_table(flink: FlinkTables, location: Path, seed: int) -> int:
     for snapshot, rows in flink.read_all(location, snapshots).items():
         expected = Ours().read_in_newest_columns(location, snapshot)
         assert_same(expected, rows, f"seed {seed}, snapshot {snapshot}")
+    if drawn.schema.keys:
+        streamed = flink.follow(location)
+        assert_same(_told(location), streamed, f"seed {seed}, stream")
+        names = list(Ours().store(location).schema.field_names)
+        assert_same(Ours().read(location), folded(streamed, drawn.schema.keys, names), f"seed {seed}, folded")
     return len(snapshots)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from integration_tests.interop.golden import Golden, Kind, make_table
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
-from integration_tests.interop.rows import Row, assert_same
+from integration_tests.interop.predicates import assert_pruned_alike
+from integration_tests.interop.rows import as_it_is, assert_same, emptied
 from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.scenarios import Step
 from integration_tests.interop.schemas import Schema, schema
@@ -95,7 +96,7 @@ def test_pyiceberg_reads_every_snapshot(
 ) -> None:
     """The same; where it takes NULL for an empty list, both are compared as empty ones."""
     table = iceberg(name, version)
-    plain = _emptied if name in PYICEBERG_EMPTIES else _as_it_is
+    plain = emptied if name in PYICEBERG_EMPTIES else as_it_is
     for snapshot, expected in table.history.rows.items():
         where = f"pyiceberg, {name}, v{version}, snapshot {snapshot}"
         assert_same(plain(expected), plain(pyiceberg.read(table.location, snapshot)), where)
@@ -114,15 +115,16 @@ def test_a_table_with_a_time_column_is_refused(tmp_path: Path) -> None:
 def test_random_tables_are_read_alike(
     tmp_path: Path, duckdb: ProcessPeer, pyiceberg: ProcessPeer, seed: int
 ) -> None:
-    """Any keys, partitions, buckets, options and order of commits; rows as we read them ourselves."""
+    """Any keys, partitions, buckets, options and order of commits; all rows as we read them ourselves, and filtered."""
     ours = OursWithIceberg(random.Random(seed).choice(VERSIONS))
     table = make_table(ours, tmp_path / "ours.db" / "t", _random_kind(seed))
     for snapshot in ours.store(table.location).snapshots.list_ids():
         expected = ours.read(table.location, snapshot)
         for peer in (duckdb, pyiceberg):
             where = f"{peer.name}, seed {seed}, snapshot {snapshot}"
-            plain = _emptied if peer is pyiceberg else _as_it_is
+            plain = emptied if peer is pyiceberg else as_it_is
             assert_same(plain(expected), plain(peer.read(table.location, snapshot)), where)
+            assert_pruned_alike(peer, table.location, snapshot, random.Random(where), filters=2)
 
 
 def test_readers_see_an_expired_and_tagged_table(
@@ -177,18 +179,3 @@ def _random_steps(columns: Mapping[str, Any], chance: random.Random, *, is_keyed
         else:
             steps.append(Step(tuple(("+U" if is_keyed else "+I", row) for row in rows)))
     return steps
-
-
-def _as_it_is(rows: Sequence[Row]) -> list[Row]:
-    return list(rows)
-
-
-def _emptied(rows: Sequence[Row]) -> list[Row]:
-    return [_without_null(row) for row in rows]
-
-
-def _without_null(value: Any) -> Any:
-    """NULL as an empty collection, at any depth: what pyiceberg cannot tell apart."""
-    if value is None:
-        return ()
-    return tuple(map(_without_null, value)) if isinstance(value, tuple) else value

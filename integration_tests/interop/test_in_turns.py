@@ -406,10 +406,15 @@ def test_rows_of_pypaimon_are_taken_in(java: JavaPaimon, pypaimon: ProcessPeer, 
     shared.check_changes(from_start(java, location))
 
 
-@pytest.mark.parametrize("producer", ["none", "lookup"])
-def test_we_write_to_tables_that_java_made(java: JavaPaimon, location: Path, producer: str) -> None:
-    """On tables with deletion vectors that Java made, with and without changelog, both write in turns."""
-    options = {"bucket": "2", "deletion-vectors.enabled": "true", "changelog-producer": producer}
+@pytest.mark.parametrize(
+    ("producer", "is_64_bit"), [("none", "true"), ("lookup", "false"), ("lookup", "true")]
+)
+def test_we_write_to_tables_that_java_made(
+    java: JavaPaimon, location: Path, producer: str, is_64_bit: str
+) -> None:
+    """On tables that Java made, with vectors of both forms, with and without changelog, both write in turns."""
+    vectors = {"deletion-vectors.enabled": "true", "deletion-vectors.bitmap64": is_64_bit}
+    options = {"bucket": "2", **vectors, "changelog-producer": producer}
     made = schema(FEW, keys=("id",), options=options)
     shared = Shared(java, location, made, made_by=java)
     shared.fully(upserts(range(20), 1))

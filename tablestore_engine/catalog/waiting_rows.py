@@ -24,9 +24,10 @@ def warn_of_waiting_rows(location: str, plan: ScanPlan) -> None:
 
 def sentence(table: str, rows: int) -> str:
     """What was left out, why, and what makes it visible."""
+    counted = f"{rows} row{'s' if rows > 1 else ''}"
     return (
-        f"{table}: readers leave out {rows} rows that another engine wrote to level 0. They become visible with the "
-        f"next commit of this engine, or now with: tablestore compact {table}"
+        f"{table}: readers leave out {counted} that another engine wrote to level 0. The next commit of this engine "
+        f"makes them visible, or now: tablestore compact {table}"
     )
 
 

@@ -12,7 +12,7 @@ import importlib.util
 import io
 import sys
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -45,6 +45,7 @@ _WRITTEN = {
 _HAS_SNAPPY = importlib.util.find_spec("cramjam") is not None  # what fastavro decodes snappy with
 _READ = {"null", "deflate", "zstandard", *(["snappy"] if _HAS_SNAPPY else [])}
 _ZSTD_LEVEL = 1
+_MARKER_BYTES = 16
 _PLACEHOLDER = {
     CHECKSUM_KEY: CHECKSUM_PLACEHOLDER
 }  # in the header, beside the schema: user metadata as Avro has it
@@ -90,6 +91,26 @@ class AvroCodec:
             codec_compression_level=level,
             metadata={**_PLACEHOLDER, **(header or {})},
         )
+        return insert_checksum(sink.getvalue())
+
+    def encode(self, record: Record) -> bytes:
+        """One record, without a file."""
+        sink = io.BytesIO()
+        fastavro.schemaless_writer(sink, self.parsed, record)
+        return sink.getvalue()
+
+    def write_encoded(self, records: Sequence[bytes], header: Mapping[str, str]) -> bytes:
+        """`write` of records that are encoded already, in one block, compressed by deflate.
+
+        WHY: parts of a record that files have in common are encoded once, and not for each file.
+        """
+        sink = io.BytesIO()
+        fastavro.writer(sink, self.parsed, (), codec="deflate", metadata={**_PLACEHOLDER, **header})
+        if records:
+            marker = sink.getvalue()[-_MARKER_BYTES:]  # the header ends with it
+            packer = zlib.compressobj(wbits=-zlib.MAX_WBITS)
+            data = packer.compress(b"".join(records)) + packer.flush()
+            sink.write(encode_avro_long(len(records)) + encode_avro_long(len(data)) + data + marker)
         return insert_checksum(sink.getvalue())
 
     def write_rolled(
@@ -143,6 +164,17 @@ class AvroCodec:
             why=f"it is compressed as {codec!r}; expected one of {', '.join(sorted(_READ))}",
             fix="write the table with manifest.compression zstd, or for snappy: pip install cramjam",
         )
+
+
+def encode_avro_long(value: int) -> bytes:
+    """An int or long in Avro: seven bits a byte, the sign in the lowest bit."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 0x7F:
+        out.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
 
 
 def _settings(compression: str) -> tuple[str, int | None]:

@@ -172,9 +172,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),
     Capability("default values on read", option_like(r"fields\..*\.default-value"), "NULLs would be shown instead"),
     # deletion vectors
-    Capability(
-        "64-bit deletion vectors", option_in("deletion-vectors.bitmap64"), "only the 32-bit form is written", read=True
-    ),
     Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
     # what each commit of a table is followed by
     Capability(

@@ -4,6 +4,7 @@
     32-bit body  int32 BE magic 1581511376, portable RoaringBitmap                    f2 = size
     64-bit body  int32 LE magic 1681511377, int64 LE count, { int32 LE key, RoaringBitmap }…   f2 = size + 8
 
+CHANGE     the forms of deletion vectors (option deletion-vectors.bitmap64)
 PAIMON     f1 points at the size field in both forms; f2 leaves out the 8 framing bytes in the 32-bit form only
            (format.md#deletion-vectors). Java checks f2 against size; we check the checksum as well.
 INVARIANT  positions are 0-based row numbers of the physical file; files stay below 2^32 rows.
@@ -26,16 +27,26 @@ MAGIC_64 = 1681511377
 _FRAME_BYTES = 8
 
 
-def encode_deletion_vectors(vectors: Mapping[str, BitMap]) -> tuple[bytes, tuple[DvRange, ...]]:
-    """One index file with all vectors of a bucket in the 32-bit form; no vectors give the version byte alone."""
+def encode_deletion_vectors(
+    vectors: Mapping[str, BitMap], *, is_64_bit: bool
+) -> tuple[bytes, tuple[DvRange, ...]]:
+    """One index file with all vectors of a bucket in one form; no vectors give the version byte alone."""
     out = bytearray([FILE_VERSION])
     ranges = []
     for data_file, bitmap in vectors.items():
-        compact = BitMap(bitmap, optimize=True)  # a copy: the caller's stays as it is
-        body = struct.pack(">i", MAGIC_32) + compact.serialize()
-        ranges.append(DvRange(data_file, len(out), len(body), len(bitmap)))
-        out += struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
+        framed = encode_vector(bitmap, is_64_bit=is_64_bit)
+        length = len(framed) - (0 if is_64_bit else _FRAME_BYTES)
+        ranges.append(DvRange(data_file, len(out), length, len(bitmap)))
+        out += framed
     return bytes(out), tuple(ranges)
+
+
+def encode_vector(positions: BitMap, *, is_64_bit: bool) -> bytes:
+    """One vector with its size and checksum. The 64-bit form is also the blob of a Puffin file."""
+    compact = BitMap(positions, optimize=True)  # a copy: the caller's stays as it is
+    head = struct.pack("<iqi", MAGIC_64, 1, 0) if is_64_bit else struct.pack(">i", MAGIC_32)
+    body = head + compact.serialize()
+    return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))
 
 
 def decode_deletion_vector(data: bytes, where: DvRange, file_name: str = "") -> BitMap:

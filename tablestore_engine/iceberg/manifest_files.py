@@ -4,18 +4,20 @@ CHANGE     what an Iceberg manifest holds (option metadata.iceberg.format-versio
 INVARIANT  sequence numbers, snapshot ids and row ids are written and never inherited: an entry says the same in
            whatever manifest it is.
 INVARIANT  manifests have live files only (status ADDED or EXISTING): a removed file is one that a new manifest lacks.
-INVARIANT  partition values are written and never read back: they come from the snapshot that is described.
+INVARIANT  partition values and bounds of columns are written and never read back: they come from the snapshot that is
+           described.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tablestore_engine.format.avro_file import AvroCodec
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.iceberg.column_bounds import METRIC_FIELDS, NO_METRICS, PartitionSummary
 from tablestore_engine.iceberg.partition_fields import SPEC_ID, avro_fields, spec_fields
 from tablestore_engine.iceberg.schema_mapping import iceberg_schema
 
@@ -49,8 +51,20 @@ class IcebergFile:
 
 
 @dataclass(frozen=True)
+class ListedFile:
+    """A file as a manifest lists it. `partition`: partition_fields.avro_values; `metrics`: encode_column_maps."""
+
+    file: IcebergFile
+    partition: Mapping[str, object] = field(hash=False)
+    metrics: bytes = NO_METRICS
+
+
+@dataclass(frozen=True)
 class ManifestFacts:
-    """What a manifest list says of a manifest; rows and files by whether its snapshot added them."""
+    """What a manifest list says of a manifest; rows and files by whether its snapshot added them.
+
+    `partitions`: one for each partition column, none where they are unknown.
+    """
 
     path: str
     size_bytes: int
@@ -63,6 +77,7 @@ class ManifestFacts:
     added_rows: int
     existing_rows: int
     first_row_id: int | None = None
+    partitions: tuple[PartitionSummary, ...] = ()
 
     @property
     def files(self) -> int:
@@ -76,14 +91,14 @@ class ManifestFacts:
 
 
 def encode_iceberg_manifest(
-    files: Sequence[tuple[IcebergFile, Mapping[str, object]]],
+    files: Sequence[ListedFile],
     schema: TableSchema,
     *,
     content: int,
     version: int,
     snapshot_id: int,
 ) -> bytes:
-    """A manifest of these files, each with its partition (partition_fields.avro_values)."""
+    """A manifest of these files."""
     header = {
         "schema": json.dumps(iceberg_schema(schema)),
         "schema-id": str(schema.id),
@@ -92,8 +107,9 @@ def encode_iceberg_manifest(
         "format-version": str(version),
         "content": "deletes" if content == DELETES else "data",
     }
-    records = [_entry(one, partition, content, snapshot_id) for one, partition in files]
-    return _entry_codec(schema, version).write(records, _CODEC, header)
+    codecs = _EntryCodecs.of(schema, version)
+    records = [codecs.encode(one, content, snapshot_id) for one in files]
+    return codecs.whole.write_encoded(records, header)
 
 
 def decode_iceberg_manifest(data: bytes, name: str) -> list[IcebergFile]:
@@ -102,7 +118,14 @@ def decode_iceberg_manifest(data: bytes, name: str) -> list[IcebergFile]:
 
 
 def facts_of(
-    path: str, size_bytes: int, content: int, files: Sequence[IcebergFile], *, snapshot_id: int, sequence: int
+    path: str,
+    size_bytes: int,
+    content: int,
+    files: Sequence[IcebergFile],
+    *,
+    snapshot_id: int,
+    sequence: int,
+    partitions: tuple[PartitionSummary, ...],
 ) -> ManifestFacts:
     """What a list says of a manifest that this snapshot wrote."""
     added = [one for one in files if one.snapshot_id == snapshot_id]
@@ -118,6 +141,7 @@ def facts_of(
         existing_files=len(files) - len(added),
         added_rows=added_rows,
         existing_rows=rows - added_rows,
+        partitions=partitions,
     )
 
 
@@ -150,34 +174,91 @@ def _column(name: str, avro_type: object, number: int, *, optional: bool = False
     return {"name": name, "type": avro_type, "field-id": number}
 
 
-def _entry_codec(schema: TableSchema, version: int) -> AvroCodec:
+@dataclass(frozen=True)
+class _EntryCodecs:
+    """A manifest entry, and its parts before and after the metrics: a record is its fields in their order."""
+
+    whole: AvroCodec
+    head: AvroCodec
+    tail: AvroCodec
+
+    @classmethod
+    def of(cls, schema: TableSchema, version: int) -> _EntryCodecs:
+        entry, head, tail = _entry_columns(), _head_columns(schema), _tail_columns(version)
+        file = {"type": "record", "name": "r2", "fields": [*head, *METRIC_FIELDS, *tail]}
+        whole = [*entry, _column("data_file", file, 2)]
+        return cls(
+            AvroCodec.of("Iceberg manifest", whole, "manifest_entry"),
+            AvroCodec.of("Iceberg manifest", [*entry, *head], "head"),
+            AvroCodec.of("Iceberg manifest", tail, "tail"),
+        )
+
+    def encode(self, listed: ListedFile, content: int, snapshot_id: int) -> bytes:
+        """One entry."""
+        one = listed.file
+        head = {
+            "status": _ADDED if one.snapshot_id == snapshot_id else _EXISTING,
+            "snapshot_id": one.snapshot_id,
+            "sequence_number": one.sequence,
+            "file_sequence_number": one.sequence,
+            "content": content,
+            "file_path": one.path,
+            "file_format": "PARQUET" if one.offset is None else "PUFFIN",
+            "partition": listed.partition,
+            "record_count": one.rows,
+            "file_size_in_bytes": one.size_bytes,
+        }
+        tail = {
+            "referenced_data_file": one.referenced,
+            "first_row_id": one.first_row_id,
+            "content_offset": one.offset,
+            "content_size_in_bytes": one.length,
+        }
+        return self.head.encode(head) + listed.metrics + self.tail.encode(tail)
+
+
+def _entry_columns() -> list[dict[str, object]]:
+    return [
+        _column("status", "int", 0),
+        _column("snapshot_id", "long", 1, optional=True),
+        _column("sequence_number", "long", 3, optional=True),
+        _column("file_sequence_number", "long", 4, optional=True),
+    ]
+
+
+def _head_columns(schema: TableSchema) -> list[dict[str, object]]:
     partition = {"type": "record", "name": "r102", "fields": avro_fields(schema)}
-    fields = [
+    return [
         _column("content", "int", 134),
         _column("file_path", "string", 100),
         _column("file_format", "string", 101),
         _column("partition", partition, 102),
         _column("record_count", "long", 103),
         _column("file_size_in_bytes", "long", 104),
-        _column("referenced_data_file", "string", 143, optional=True),
     ]
+
+
+def _tail_columns(version: int) -> list[dict[str, object]]:
+    fields = [_column("referenced_data_file", "string", 143, optional=True)]
     if version >= 3:
         fields += [
             _column("first_row_id", "long", 142, optional=True),
             _column("content_offset", "long", 144, optional=True),
             _column("content_size_in_bytes", "long", 145, optional=True),
         ]
-    return AvroCodec.of(
-        "Iceberg manifest",
-        [
-            _column("status", "int", 0),
-            _column("snapshot_id", "long", 1, optional=True),
-            _column("sequence_number", "long", 3, optional=True),
-            _column("file_sequence_number", "long", 4, optional=True),
-            _column("data_file", {"type": "record", "name": "r2", "fields": fields}, 2),
-        ],
-        "manifest_entry",
-    )
+    return fields
+
+
+_SUMMARY = {
+    "type": "record",
+    "name": "r508",
+    "fields": [
+        _column("contains_null", "boolean", 509),
+        _column("contains_nan", "boolean", 518, optional=True),
+        _column("lower_bound", "bytes", 510, optional=True),
+        _column("upper_bound", "bytes", 511, optional=True),
+    ],
+}
 
 
 def _list_codec(version: int) -> AvroCodec:
@@ -198,6 +279,7 @@ def _list_codec(version: int) -> AvroCodec:
         _column("min_sequence_number", "long", 516),
         _column("added_snapshot_id", "long", 503),
         *(_column(*one) for one in counts),
+        _column("partitions", {"type": "array", "items": _SUMMARY, "element-id": 508}, 507, optional=True),
     ]
     if version >= 3:
         fields.append(_column("first_row_id", "long", 520, optional=True))
@@ -206,30 +288,6 @@ def _list_codec(version: int) -> AvroCodec:
 
 _LIST_2, _LIST_3 = _list_codec(2), _list_codec(3)
 _READER = AvroCodec("Iceberg manifest", None)  # files bring their own schema
-
-
-def _entry(
-    one: IcebergFile, partition: Mapping[str, object], content: int, snapshot_id: int
-) -> dict[str, object]:
-    is_vector = one.offset is not None
-    return {
-        "status": _ADDED if one.snapshot_id == snapshot_id else _EXISTING,
-        "snapshot_id": one.snapshot_id,
-        "sequence_number": one.sequence,
-        "file_sequence_number": one.sequence,
-        "data_file": {
-            "content": content,
-            "file_path": one.path,
-            "file_format": "PUFFIN" if is_vector else "PARQUET",
-            "partition": partition,
-            "record_count": one.rows,
-            "file_size_in_bytes": one.size_bytes,
-            "referenced_data_file": one.referenced,
-            "first_row_id": one.first_row_id,
-            "content_offset": one.offset,
-            "content_size_in_bytes": one.length,
-        },
-    }
 
 
 def _file_of(record: Mapping[str, Any]) -> IcebergFile:
@@ -262,6 +320,7 @@ def _facts_record(one: ManifestFacts) -> dict[str, object]:
         "added_rows_count": one.added_rows,
         "existing_rows_count": one.existing_rows,
         "deleted_rows_count": 0,
+        "partitions": [_summary_record(part) for part in one.partitions] or None,
         "first_row_id": one.first_row_id,
     }
 
@@ -279,4 +338,20 @@ def _facts_from(record: Mapping[str, Any]) -> ManifestFacts:
         added_rows=record["added_rows_count"],
         existing_rows=record["existing_rows_count"],
         first_row_id=record.get("first_row_id"),
+        partitions=tuple(_summary_from(part) for part in record.get("partitions") or ()),
+    )
+
+
+def _summary_record(one: PartitionSummary) -> dict[str, object]:
+    return {
+        "contains_null": one.has_null,
+        "contains_nan": one.has_nan,
+        "lower_bound": one.low,
+        "upper_bound": one.high,
+    }
+
+
+def _summary_from(record: Mapping[str, Any]) -> PartitionSummary:
+    return PartitionSummary(
+        record["contains_null"], record["contains_nan"], record["lower_bound"], record["upper_bound"]
     )

@@ -1,8 +1,7 @@
 """Puffin files of deletion vectors (format version 3): the deleted positions of data files, for Iceberg readers.
 
     file    PFA1 | blob … | PFA1 | footer JSON | int32 LE its length | 4 zero bytes | PFA1
-    blob    int32 BE length of magic and bitmap | magic 0xd1d33964 | int64 LE 1 | int32 LE 0 | portable Roaring
-            | int32 BE CRC-32 of magic and bitmap
+    blob    a 64-bit deletion vector (format/deletion_vector.py)
 WHY        written beside our own index files: these begin with another byte, and Puffin readers demand PFA1 there.
 """
 
@@ -10,14 +9,14 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyroaring import BitMap
 
+from tablestore_engine.format.deletion_vector import encode_vector
+
 _MAGIC = b"PFA1"
-_VECTOR_MAGIC = bytes.fromhex("d1d33964")
 _ROW_POSITION_ID = 2147483645
 _UNKNOWN = -1  # the snapshot is known only when the file is in one
 
@@ -37,7 +36,7 @@ def encode_puffin(vectors: Mapping[str, BitMap]) -> tuple[bytes, dict[str, Vecto
     blobs: dict[str, VectorBlob] = {}
     footer = []
     for path, positions in vectors.items():
-        blob = _vector(positions)
+        blob = encode_vector(positions, is_64_bit=True)
         blobs[path] = VectorBlob(len(out), len(blob), len(positions))
         footer.append(
             {
@@ -54,9 +53,3 @@ def encode_puffin(vectors: Mapping[str, BitMap]) -> tuple[bytes, dict[str, Vecto
     payload = json.dumps({"blobs": footer, "properties": {}}, ensure_ascii=False).encode()
     out += _MAGIC + payload + struct.pack("<i", len(payload)) + bytes(4) + _MAGIC
     return bytes(out), blobs
-
-
-def _vector(positions: BitMap) -> bytes:
-    compact = BitMap(positions, optimize=True)  # a copy: the caller's stays as it is
-    body = _VECTOR_MAGIC + struct.pack("<qi", 1, 0) + compact.serialize()
-    return struct.pack(">i", len(body)) + body + struct.pack(">I", zlib.crc32(body))

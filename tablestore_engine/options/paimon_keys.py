@@ -31,7 +31,7 @@ data-evolution.row-sidecar.max-selected-rows data-evolution.row-sidecar.max-sele
 data-file.external-paths data-file.external-paths.specific-fs data-file.external-paths.strategy
 data-file.external-paths.weights data-file.path-directory data-file.prefix data-file.thin-mode
 delete-file.thread-num delete.force-produce-changelog deletion-vector.index-file.target-size
-deletion-vectors.bitmap64 deletion-vectors.merge-on-read deletion-vectors.modifiable
+deletion-vectors.merge-on-read deletion-vectors.modifiable
 disable-explicit-type-casting dynamic-bucket.assigner-parallelism dynamic-bucket.initial-buckets
 dynamic-bucket.max-buckets dynamic-bucket.target-row-num end-input.watermark file-operation.thread-num
 file-reader-async-threshold file.block-size file.compression.per.level file.format.per.level

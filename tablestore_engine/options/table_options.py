@@ -78,6 +78,7 @@ _ROWS = (  # one option, one row
     Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); none writes none.", ("none", "input", "lookup", "full-compaction")),
     Option("changelog-producer.row-deduplicate", _B, "false", Scope.MERGE, True, "true: an update with equal values is no change. All columns are compared, which costs time."),
     Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create; append-only tables get it too, so that deletes mark rows instead of rewriting files."),
+    Option("deletion-vectors.bitmap64", _B, "false", Scope.MERGE, True, "Write deletion vectors in the 64-bit form, which Paimon's Java readers from 1.0 and Flink know, and pypaimon does not. Readers know both forms."),
     Option("write-only", _B, "true", Scope.MERGE, True, "true: writers of other engines do not compact. They write level 0, which no reader shows before our next commit or compaction. false: they compact, and no other writer may commit meanwhile (engines.md). Our own writers follow tablestore.compaction."),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),

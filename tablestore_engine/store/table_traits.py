@@ -56,6 +56,11 @@ class TableTraits:
         return self._stored("deletion-vectors.enabled", "false").strip().lower() == "true"
 
     @property
+    def has_64_bit_vectors(self) -> bool:
+        """The form of new ones; readers know both."""
+        return self._options.boolean("deletion-vectors.bitmap64")
+
+    @property
     def has_inbox(self) -> bool:
         """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
         return self.schema.is_keyed and self.has_vectors

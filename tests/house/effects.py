@@ -154,6 +154,14 @@ def _after_a_delete(root: Path, options: Options) -> object:
     return len(list(root.rglob("index-*"))), len(_data(root))
 
 
+def _vector_magic(root: Path, options: Options) -> object:
+    """How the vectors begin that an upsert writes."""
+    store = make_table(root, options=options)
+    put(store, row(1))
+    put(store, row(1, "new"))
+    return {file.read_bytes()[5:9] for file in root.rglob("index-*-crc32-*")}
+
+
 # --- files ------------------------------------------------------------------------------------------------------
 
 
@@ -448,6 +456,7 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "changelog-producer": (("lookup", "none"), _changelog),
     "changelog-producer.row-deduplicate": ((None, "true"), _changelog),
     "deletion-vectors.enabled": (("true", "false"), _after_a_delete),
+    "deletion-vectors.bitmap64": ((None, "true"), _vector_magic),
     "file.format": (("parquet", "orc"), _checked),
     "file.compression": (
         (None, "snappy", "gzip", "lz4", "none"),

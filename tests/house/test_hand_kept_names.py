@@ -48,6 +48,7 @@ from tablestore_engine.format.snapshot import (
 )
 from tablestore_engine.iceberg.manifest_files import (
     IcebergFile,
+    ListedFile,
     ManifestFacts,
     decode_iceberg_list,
     decode_iceberg_manifest,
@@ -87,9 +88,9 @@ STORED: Mapping[type, Callable[[Any], object]] = {  # written and read back
     ManifestEntry: lambda one: decode_manifest(next(encode_rolled([one], target_bytes=1))[0])[0],
     ManifestFileMeta: lambda one: decode_manifest_list(encode_manifest_list([one]))[0],
     IndexEntry: lambda one: decode_index_manifest(encode_index_manifest([one]))[0],
-    IcebergFile: lambda one: decode_iceberg_manifest(encode_iceberg_manifest([(one, {})], **ICEBERG_OF), "m")[
-        0
-    ],
+    IcebergFile: lambda one: decode_iceberg_manifest(
+        encode_iceberg_manifest([ListedFile(one, {})], **ICEBERG_OF), "m"
+    )[0],
     ManifestFacts: lambda one: decode_iceberg_list(encode_iceberg_list([one], version=3, snapshot={}), "l")[
         0
     ],

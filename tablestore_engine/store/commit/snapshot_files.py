@@ -166,6 +166,7 @@ class SnapshotFiles:
         any commit of an append-only table; else an index file without vectors stays (Java does the same).
         """
         drops = planned.kind is CommitKind.OVERWRITE or not planned.schema.is_keyed
+        is_64_bit = TableTraits(planned.schema).has_64_bit_vectors
         made: dict[BucketId, IndexEntry | None] = {}
         for change in planned.changes:
             vectors = change.deletion_vectors
@@ -176,7 +177,7 @@ class SnapshotFiles:
                 made[key] = None
             else:
                 kept = {name: bits for name, bits in vectors.items() if bits}
-                made[key] = self.manifests.write_vectors(*key, kept)
+                made[key] = self.manifests.write_vectors(*key, kept, is_64_bit=is_64_bit)
         return made
 
     def _write_list(

@@ -18,10 +18,12 @@ from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.iceberg.column_bounds import NO_METRICS, summarize_partitions
 from tablestore_engine.iceberg.manifest_files import (
     DATA,
     DELETES,
     IcebergFile,
+    ListedFile,
     ManifestFacts,
     encode_iceberg_list,
     encode_iceberg_manifest,
@@ -34,6 +36,7 @@ from tablestore_engine.iceberg.position_deletes import encode_position_deletes
 from tablestore_engine.iceberg.puffin import encode_puffin
 from tablestore_engine.iceberg.table_metadata import IcebergSnapshot
 from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.iceberg_metadata.column_metrics import ColumnMetrics
 from tablestore_engine.store.iceberg_metadata.iceberg_place import IcebergPlace
 from tablestore_engine.store.table_context import TableContext
 
@@ -168,13 +171,29 @@ class SnapshotFilesPlan:
         )
 
     def _write(self, view: _View, files: Sequence[IcebergFile], content: int, start: Numbers) -> Manifest:
-        listed = [(file, view.partition(file.data_path)) for file in files]
+        listed = [
+            ListedFile(
+                file,
+                view.partition(file.data_path),
+                view.metrics(file.path) if content == DATA else NO_METRICS,
+            )
+            for file in files
+        ]
         data = encode_iceberg_manifest(
             listed, view.schema, content=content, version=self.format_version, snapshot_id=view.state.id
         )
         path = self.place.path(f"{self.context.runtime.new_uuid()}-m{content}.avro")
         self.files[path] = data
-        facts = facts_of(path, len(data), content, files, snapshot_id=view.state.id, sequence=start.sequence)
+        partitions = summarize_partitions([one.partition for one in listed], view.spec.types)
+        facts = facts_of(
+            path,
+            len(data),
+            content,
+            files,
+            snapshot_id=view.state.id,
+            sequence=start.sequence,
+            partitions=partitions,
+        )
         return Manifest(facts, tuple(files))
 
 
@@ -186,6 +205,7 @@ class _View:
     schema: TableSchema
     entries: Mapping[str, ManifestEntry]
     spec: PartitionSpec
+    columns: ColumnMetrics
     _partitions: dict[bytes, dict[str, object]] = field(default_factory=dict)
 
     @classmethod
@@ -196,7 +216,7 @@ class _View:
             if bucket not in places:
                 places[bucket] = context.layout.bucket_dir(spec.path_of_bytes(entry.partition), entry.bucket)
             entries[f"{places[bucket]}/{entry.file.file_name}"] = entry
-        return cls(state, schema, entries, spec)
+        return cls(state, schema, entries, spec, ColumnMetrics(context, schema, spec))
 
     def partition(self, path: str) -> Mapping[str, object]:
         """Of a data file, as manifests have it."""
@@ -204,6 +224,10 @@ class _View:
         if key not in self._partitions:
             self._partitions[key] = avro_values(self.spec.decode(key), self.spec.types)
         return self._partitions[key]
+
+    def metrics(self, path: str) -> bytes:
+        """Bounds and counts of the columns of a data file, as manifests have them."""
+        return self.columns.of(self.entries[path])
 
     def bucket_of(self, path: str) -> BucketId:
         """Of a data file."""

@@ -200,9 +200,11 @@ class ManifestStore:
         self.memory.put(name, listed, len(listed) + 1)
         return name
 
-    def write_vectors(self, partition: bytes, bucket: int, vectors: Mapping[str, BitMap]) -> IndexEntry:
+    def write_vectors(
+        self, partition: bytes, bucket: int, vectors: Mapping[str, BitMap], *, is_64_bit: bool
+    ) -> IndexEntry:
         """A new index file with all vectors of one bucket; without vectors it holds the version byte only."""
-        data, ranges = encode_deletion_vectors(vectors)
+        data, ranges = encode_deletion_vectors(vectors, is_64_bit=is_64_bit)
         name = name_with_checksum(f"index-{self.runtime.new_uuid()}", data)
         self._write(self.layout.index_path(name), data)
         self.memory.put(name, dict(vectors), len(vectors) + 1)

@@ -66,6 +66,7 @@ class ColumnFacts:
 
 
 FindFacts = Callable[[str], ColumnFacts | None]
+FactFinder = Callable[[StoredFile], FindFacts]
 
 
 def may_match(wanted: Predicate, find: FindFacts) -> bool:
@@ -138,7 +139,7 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
     )
 
 
-def fact_finder(schema: TableSchema) -> Callable[[StoredFile], FindFacts]:
+def fact_finder(schema: TableSchema) -> FactFinder:
     """For each file its facts about columns of `schema`, in their types."""
     columns = _FileColumns(schema)
     return lambda file: _FileFacts(file, columns).find

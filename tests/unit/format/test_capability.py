@@ -86,7 +86,6 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"bucket": "-1"}, True),
         ({"changelog-producer": "input"}, True),
         ({"changelog-producer": "full-compaction"}, True),
-        ({"deletion-vectors.bitmap64": "true"}, True),
         ({"file.format": "orc"}, True),
         ({"file.format.per.level": "0:avro"}, True),
         ({"rowkind.field": "v"}, True),

@@ -34,15 +34,23 @@ def _added(positions: range) -> BitMap:
 
 def test_golden_bytes_of_the_32_bit_form() -> None:
     """Version, big-endian size, big-endian magic, run-optimised bitmap, big-endian crc; f1 at the size, f2 = size."""
-    data, ranges = encode_deletion_vectors({"data-a": _added(range(1, 11))})
+    data, ranges = encode_deletion_vectors({"data-a": _added(range(1, 11))}, is_64_bit=False)
     assert data == _file(BODY_32 + RUN)
     assert ranges == (DvRange("data-a", 1, 4 + len(RUN), 10),)
+
+
+def test_golden_bytes_of_the_64_bit_form() -> None:
+    """The frame of a Puffin blob, by which f2 counts."""
+    data, ranges = encode_deletion_vectors({"data-a": _added(range(1, 11))}, is_64_bit=True)
+    body = BODY_64 + struct.pack("<qi", 1, 0) + RUN
+    assert data == _file(body)
+    assert ranges == (DvRange("data-a", 1, len(body) + 8, 10),)
 
 
 def test_several_vectors_follow_each_other() -> None:
     """Each range decodes to its own vector; frames have eight bytes around the body."""
     vectors = {"a": BitMap([1, 5]), "b": BitMap(range(100_000)), "c": BitMap([2**32 - 1])}
-    data, ranges = encode_deletion_vectors(vectors)
+    data, ranges = encode_deletion_vectors(vectors, is_64_bit=False)
     assert {one.data_file: decode_deletion_vector(data, one) for one in ranges} == vectors
     assert [one.cardinality for one in ranges] == [2, 100_000, 1]
     assert ranges[1].start == 1 + ranges[0].length + 8
@@ -51,14 +59,14 @@ def test_several_vectors_follow_each_other() -> None:
 
 def test_when_the_last_vector_is_gone_one_byte_is_left() -> None:
     """A file without vectors is just the version byte, as Java writes it."""
-    assert encode_deletion_vectors({}) == (b"\x01", ())
+    assert encode_deletion_vectors({}, is_64_bit=False) == (b"\x01", ())
 
 
 def test_encoding_leaves_the_callers_bitmap_alone() -> None:
     """Run optimisation works on a copy."""
     bitmap = _added(range(1, 11))
     before = bitmap.serialize()
-    encode_deletion_vectors({"a": bitmap})
+    encode_deletion_vectors({"a": bitmap}, is_64_bit=False)
     assert bitmap.serialize() == before
 
 
@@ -103,7 +111,7 @@ def test_a_wrong_body_is_refused_though_its_checksum_fits(body: bytes, length: i
 @pytest.mark.parametrize("start", [-100, -3, 0, 2, 17, 10**6])
 def test_a_range_that_starts_elsewhere_is_refused(start: int) -> None:
     """A wrong offset, negative or beyond the end, is damage."""
-    data, (where,) = encode_deletion_vectors({"a": BitMap([1, 5])})
+    data, (where,) = encode_deletion_vectors({"a": BitMap([1, 5])}, is_64_bit=False)
     with pytest.raises(FixData) as caught:
         decode_deletion_vector(data, DvRange("a", start, where.length))
     assert caught.value.code == "TS1133"
@@ -111,7 +119,7 @@ def test_a_range_that_starts_elsewhere_is_refused(start: int) -> None:
 
 def test_a_wrong_checksum_names_file_and_range() -> None:
     """The message has the data file, the index file and the bytes, so that a person can look there."""
-    data, (where,) = encode_deletion_vectors({"data-a": BitMap([1, 5])})
+    data, (where,) = encode_deletion_vectors({"data-a": BitMap([1, 5])}, is_64_bit=False)
     broken = data[:-1] + bytes([data[-1] ^ 1])
     with pytest.raises(FixData) as caught:
         decode_deletion_vector(broken, where, "index-9")
