@@ -3,6 +3,7 @@
 java, spark, pypaimon, rust   readers, started by first use
 duckdb, pyiceberg             readers of Iceberg metadata, likewise
 flink                         Flink's format classes, for messages of logs
+hive                          Hive's classes with Paimon's connector, a reader
 flink_tables                  a Flink cluster with Paimon's connector, reader and writer
 golden                        name -> table that Java wrote (golden.KINDS), made once, shared by all tests: read only
 ours                          name -> table that our engine wrote (our_tables.OURS), likewise
@@ -21,6 +22,7 @@ from integration_tests.interop.environments import CannotMake
 from integration_tests.interop.flink import Flink
 from integration_tests.interop.flink_tables import FlinkTables
 from integration_tests.interop.golden import KINDS, Golden, make_table
+from integration_tests.interop.hive_tables import HiveTables
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
@@ -33,7 +35,7 @@ from integration_tests.interop.peers import (
     spark_peer,
 )
 
-T = TypeVar("T", JavaPaimon, ProcessPeer, Flink, FlinkTables)
+T = TypeVar("T", JavaPaimon, ProcessPeer, Flink, FlinkTables, HiveTables)
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +84,12 @@ def flink(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flink]:
 def flink_tables(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FlinkTables]:
     """Flink 2.0.0 with Paimon's connector 1.4.2."""
     yield from _started(FlinkTables, tmp_path_factory.mktemp("flink-tables"))
+
+
+@pytest.fixture(scope="session")
+def hive(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HiveTables]:
+    """Hive 3.1.3 with Paimon's connector 1.2.0."""
+    yield from _started(HiveTables, tmp_path_factory.mktemp("hive"))
 
 
 @pytest.fixture(scope="session")

@@ -34,6 +34,10 @@ FLINK = (
     ("org.apache.flink", "flink-sql-avro-confluent-registry", "1.20.0"),
 )
 FLINK_VERSION, KAFKA_CONNECTOR, PAIMON_FLINK = "2.0.0", "4.0.1-2.0", ("paimon-flink-2.0", "1.4.2")
+HIVE = (
+    ("org.apache.paimon", "paimon-hive-connector-3.1", "1.2.0"),
+    ("org.apache.hive", "hive-exec", "3.1.3"),
+)
 _FLINK_MODULES = (
     *("flink-table-planner-loader", "flink-table-runtime", "flink-table-api-java-bridge"),
     *("flink-clients", "flink-connector-files", "flink-json"),
@@ -129,6 +133,13 @@ def flink_cluster_jars() -> tuple[Path, ...]:
     files = tuple(f"{name}-{version}.jar" for _, name, version in connectors)
     folder = fetched(f"interop-flink-{FLINK_VERSION}-paimon-{PAIMON_FLINK[1]}", lines, files, 190)
     return (folder, *sorted(pyspark_jars().glob("hadoop-client-*.jar")))
+
+
+def hive_jars() -> tuple[Path, ...]:
+    """Paimon's connector and Hive's classes, with those of Hadoop that pyspark has."""
+    folder = _jars("interop-hive-" + "-".join(version for *_, version in HIVE), HIVE, 90)
+    shared = ("hadoop-client-", "commons-", "guava-", "log4j-", "slf4j-api-")
+    return (*folder.values(), *sorted(one for part in shared for one in pyspark_jars().glob(f"{part}*.jar")))
 
 
 def _dependencies(wanted: Iterable[tuple[str, str, str]], configurations: str) -> str:

@@ -6,23 +6,18 @@ Time       the start takes ten seconds, a script one
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import shutil
-import struct
 import subprocess
-from collections.abc import Callable
-from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 from integration_tests.interop.environments import flink_cluster_jars
 from integration_tests.interop.java_source import java_program
-from integration_tests.interop.rows import Change, plain_float
+from integration_tests.interop.java_values import plain_value
+from integration_tests.interop.rows import Change
 
 _SOURCE = Path(__file__).with_name("FlinkSqlRunner.java")
 _OPENED = ("util", "lang", "nio", "time", "net")
-_EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - rows.py has no zones
 
 
 class FlinkRefused(Exception):
@@ -71,7 +66,7 @@ class FlinkSql:
                 rows = []
             elif line.startswith("["):
                 kind, *fields = json.loads(line)
-                rows.append((kind, tuple(map(_value, fields))))
+                rows.append((kind, tuple(map(plain_value, fields))))
             else:
                 raise FlinkRefused(f"{line}\n{script}\n{self._last_errors()}")
         return found
@@ -82,36 +77,3 @@ class FlinkSql:
 
     def _last_errors(self) -> str:
         return (self._folder / "errors").read_text()[-3000:]
-
-
-def _value(given: Any) -> Any:
-    """The plain form of a value as the runner writes it."""
-    if not isinstance(given, dict):
-        return given
-    ((tag, value),) = given.items()
-    return _FORMS[tag](value)
-
-
-def _moment(value: list[int]) -> dt.datetime:
-    seconds, nanos = value
-    assert nanos % 1000 == 0
-    return _EPOCH + dt.timedelta(seconds=seconds, microseconds=nanos // 1000)
-
-
-def _time(nanos: int) -> dt.time:
-    assert nanos % 1000 == 0
-    return (_EPOCH + dt.timedelta(microseconds=nanos // 1000)).time()
-
-
-_FORMS: dict[str, Callable[[Any], Any]] = {
-    "float": lambda bits: plain_float(struct.unpack("<f", struct.pack("<i", bits))[0]),
-    "double": lambda bits: plain_float(struct.unpack("<d", struct.pack("<q", bits))[0]),
-    "decimal": Decimal,
-    "bytes": bytes.fromhex,
-    "day": lambda days: _EPOCH.date() + dt.timedelta(days=days),
-    "time": _time,
-    "moment": _moment,
-    "array": lambda values: tuple(map(_value, values)),
-    "row": lambda values: tuple(map(_value, values)),
-    "map": lambda pairs: ("map", tuple(sorted(((_value(k), _value(v)) for k, v in pairs), key=repr))),
-}
