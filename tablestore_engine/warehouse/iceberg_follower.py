@@ -6,18 +6,22 @@ INVARIANT  a commit that stands is reported as one: why Iceberg metadata could n
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION, has_iceberg
 from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import delete_catalog_entry
-from tablestore_engine.store.iceberg_metadata.iceberg_place import HADOOP_CATALOG
+from tablestore_engine.store.iceberg_metadata.iceberg_place import HADOOP_CATALOG, all_places, find_place
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport, sync_iceberg
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.warehouse.iceberg_catalog import CatalogEntry, IcebergCatalogs
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -27,6 +31,7 @@ class IcebergMetadata:
 
     catalog: FilesystemCatalog
     stores: OpenTables
+    catalogs: IcebergCatalogs = field(default_factory=IcebergCatalogs)
 
     def after_commit(self, identifier: Identifier, report: WriteReport) -> WriteReport:
         """The report with what went wrong. A table that was dropped meanwhile needs none."""
@@ -36,7 +41,7 @@ class IcebergMetadata:
         try:
             store = self.stores.find(identifier) if seen is None else self.stores.open(identifier)
             if store is not None:
-                sync_iceberg(store.context)
+                self._register(identifier, store, sync_iceberg(store.context))
         except (TablestoreError, OSError) as error:
             return replace(report, iceberg_trouble=str(error))
         return report
@@ -45,8 +50,15 @@ class IcebergMetadata:
         """After a change that is no commit: a name, a clone. What fails is left to the next commit."""
         self.after_commit(identifier, WriteReport(identifier, None))
 
-    def drop(self, identifier: Identifier) -> None:
-        """What is outside the folder of a table that goes, or has another name now."""
+    def drop(self, identifier: Identifier, schema: TableSchema | None = None) -> None:
+        """What is outside the folder of a table that goes, or has another name now.
+
+        `schema`: its own, for its entry in an Iceberg catalog. One that cannot be taken away stays.
+        """
+        name = None if schema is None else TableTraits(schema).iceberg_catalog
+        if name is not None:
+            with suppress(TablestoreError):
+                self.catalogs.drop(name, identifier)
         delete_catalog_entry(self.catalog.fileio, TableLayout(self.catalog.location(identifier)))
 
     def drop_former(self, identifier: Identifier) -> None:
@@ -56,7 +68,10 @@ class IcebergMetadata:
             self.drop(identifier)
 
     def sync(self, identifier: Identifier) -> IcebergReport | None:
-        """Now; None for a table without a snapshot. Raises NotFound TS1414, FixRequest TS1028, as sync_iceberg."""
+        """Now; None for a table without a snapshot.
+
+        Raises NotFound TS1414, FixRequest TS1028, as sync_iceberg and IcebergCatalogs.put.
+        """
         store = self.stores.get(identifier)
         if not has_iceberg(store.schema):
             raise FixRequest(
@@ -65,4 +80,14 @@ class IcebergMetadata:
                 why=f"its option {STORAGE_OPTION} is not set",
                 fix=f"alter table {identifier} set tblproperties ('{STORAGE_OPTION}' = 'table-location')",
             )
-        return sync_iceberg(store.context)
+        done = sync_iceberg(store.context)
+        self._register(identifier, store, done)
+        return done
+
+    def _register(self, identifier: Identifier, store: TableStore, done: IcebergReport | None) -> None:
+        traits, layout = TableTraits(store.schema), store.context.layout
+        place = find_place(layout, traits.iceberg_storage)
+        if done is None or place is None or traits.iceberg_catalog is None:
+            return
+        entry = CatalogEntry(identifier, place, all_places(layout), done.version, store.fileio.exists_file)
+        self.catalogs.put(traits.iceberg_catalog, entry)

@@ -192,6 +192,13 @@ def _iceberg(root: Path, options: Options) -> object:
     return {str(path.parent) for path in found}, {path.suffix for path in found}
 
 
+def _iceberg_trouble(root: Path, options: Options) -> object:
+    """What a write says of a catalog that is not configured."""
+    table = TableSpec(options={"metadata.iceberg.storage": "table-location", **options})
+    report = Engine(str(root)).write("demo.t", pa.table({"id": [1]}), WriteSpec(table=table))
+    return report.iceberg_trouble is None
+
+
 def _rolled(root: Path, options: Options) -> object:
     """Manifests of one commit of many files."""
     store = make_table(root, keys=(), partitions=("id",), options=options)
@@ -511,6 +518,7 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         ),
     ),
     "metadata.iceberg.storage": (("disabled", "table-location", "hadoop-catalog"), _iceberg),
+    "metadata.iceberg.catalog": ((None, "prod"), _iceberg_trouble),
     "metadata.iceberg.format-version": (
         ("2", "3"),
         lambda root, options: _iceberg(root, {"metadata.iceberg.storage": "table-location", **options}),

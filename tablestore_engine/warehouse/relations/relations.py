@@ -82,7 +82,7 @@ class Relations:
         ):  # a damaged table can be dropped; its log is that of an older schema
             schema = self.catalog.schemas(identifier).find_readable()
         self.logs.drop(identifier, schema)
-        self.iceberg.drop(identifier)
+        self.iceberg.drop(identifier, schema)
         self.catalog.drop_table(identifier)
         self.forget(identifier)
 
@@ -106,12 +106,13 @@ class Relations:
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name. Raises NotFound TS1414."""
-        if self.catalog.find_schema(source) is not None:
+        schema = self.catalog.find_schema(source)
+        if schema is not None:
             states = StreamingStateFiles(self.catalog, source)
             states.copy_to(target)
             self.catalog.rename_table(source, target)
             states.drop()
-            self.iceberg.drop(source)
+            self.iceberg.drop(source, schema)
             self.iceberg.follow(target)
         elif self.catalog.views.find(source) is None:
             raise no_such_name(self.catalog, source, RELATIONS)
