@@ -23,7 +23,9 @@ from typing import Any
 from docs.api_examples import render_python_api
 from tablestore_engine.cli.argument_tree import describe_parser, render_tree
 from tablestore_engine.cli.main import find_registers, make_parser
+from tablestore_engine.format.capability import CAPABILITIES
 from tablestore_engine.options import OPTIONS, OptionType
+from tablestore_engine.options.not_built import NOT_BUILT
 from tablestore_engine.options.paimon_keys import CATALOG_KEYS, PAIMON_KEYS, PREFIXES
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -203,7 +205,54 @@ def render_options() -> str:
         name = f"`{option.key}`" if option.old_key is None else f"`{option.key}` (once `{option.old_key}`)"
         changes = "yes" if option.mutable else "no"
         lines.append(f"| {name} | {kind} | {default} | {changes} | {option.doc} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_refused_options(), *_features()]) + "\n"
+
+
+def _refused_options() -> list[str]:
+    return [
+        "",
+        "## Options of Paimon that are refused",
+        "",
+        "They would have no effect here. `*` stands for the rest of a key.",
+        "",
+        "| keys | why | instead |",
+        "|---|---|---|",
+        *(f"| `{_key_text(one.keys)}` | {one.why} | {one.fix.replace('|', '/')} |" for one in NOT_BUILT),
+    ]
+
+
+def _key_text(pattern: str) -> str:
+    """A regular expression of keys as a reader would write it."""
+    text = re.sub(r"\(\?!.*?\\Z\)", "", pattern)
+    for part, word in (
+        ("\\.", "\0"),
+        (".+", "*"),
+        (".*", "*"),
+        ("(\0*)?", "*"),
+        ("?", ""),
+        ("|", " / "),
+        ("\0", "."),
+    ):
+        text = text.replace(part, word)
+    return text
+
+
+def _features() -> list[str]:
+    """Of tables that other engines made."""
+    return [
+        "",
+        "## Features of tables of other engines",
+        "",
+        "A table with one of these is refused with its name (TS1126, TS1127). All other features are read and written.",
+        "A data file that is no Parquet file is refused when it is read (TS1128).",
+        "",
+        "| feature | read | written | reason |",
+        "|---|---|---|---|",
+        *(
+            f"| {one.feature} | {'yes' if one.read else 'no'} | {'yes' if one.write else 'no'} | {one.why} |"
+            for one in CAPABILITIES
+        ),
+    ]
 
 
 def change_lines() -> Mapping[Path, str]:
