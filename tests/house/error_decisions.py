@@ -53,16 +53,19 @@ def find_decisions(source: str) -> list[Decision]:
 
 def find_code_strings(source: str) -> list[Decision]:
     """Texts `TS####` that are not the code of an error that is made there."""
+    if not _CODE.search(source):
+        return []
     tree = ast.parse(source)
+    nodes = list(ast.walk(tree))
     made = {
         id(node.args[0])
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call) and node.args and _name(node.func)[:1].isupper()
     }
     functions = dict(_functions(tree))
     return sorted(
         Decision(_holder(functions, node), node.lineno, node.value)
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
         and _CODE.fullmatch(node.value)
@@ -103,36 +106,37 @@ class _Module:
 
     def __init__(self, tree: ast.Module) -> None:
         self._functions = dict(_functions(tree))
+        self._nodes = {name: list(ast.walk(function)) for name, function in self._functions.items()}
         self._known = {name: _Known() for name in self._functions}
-        for name, function in self._functions.items():
-            self._bind(self._known[name], function)
+        for name, nodes in self._nodes.items():
+            self._bind(self._known[name], nodes)
         before = -1
         while before != (before := sum(known.size() for known in self._known.values())):
-            for name, function in self._functions.items():
-                self._spread(self._known[name], function)
+            for name, nodes in self._nodes.items():
+                self._spread(self._known[name], nodes)
 
     def decisions(self) -> Iterator[Decision]:
         """Each comparison, search and look-up of a text."""
-        for name, function in self._functions.items():
+        for name, nodes in self._nodes.items():
             known = self._known[name]
-            for node in ast.walk(function):
+            for node in nodes:
                 if isinstance(node, ast.expr) and self._decides(known, node):
                     yield Decision(name, node.lineno, ast.unparse(node))
                 elif isinstance(node, ast.Match) and self._is_text(known, node.subject):
                     yield Decision(name, node.lineno, f"match {ast.unparse(node.subject)}")
 
     @staticmethod
-    def _bind(known: _Known, function: Function) -> None:
+    def _bind(known: _Known, nodes: list[ast.AST]) -> None:
         """Errors by their annotation, or since they were caught."""
-        for node in ast.walk(function):
+        for node in nodes:
             if isinstance(node, ast.ExceptHandler) and node.name:
                 known.errors.add(node.name)
             elif isinstance(node, ast.arg) and _is_exception(node.annotation):
                 known.errors.add(node.arg)
 
-    def _spread(self, known: _Known, function: Function) -> None:
+    def _spread(self, known: _Known, nodes: list[ast.AST]) -> None:
         """Over assignments, and into the functions that are called."""
-        for node in ast.walk(function):
+        for node in nodes:
             match node:
                 case ast.Assign(targets=[target], value=value) | ast.NamedExpr(target=target, value=value):
                     self._assign(known, target, value)

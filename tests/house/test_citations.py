@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from tests.statements import walk_statements
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("tablestore_engine", "tablestore_demo", "dbt", "tests", "integration_tests", "benchmarks")
 DOCS = ROOT / "docs"
@@ -96,7 +98,7 @@ def _prose() -> tuple[tuple[str, str], ...]:
 
 
 def _docstrings_and_comments(source: str) -> Iterator[str]:
-    for node in ast.walk(ast.parse(source)):
+    for node in walk_statements(ast.parse(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node, clean=False) or ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -142,7 +144,7 @@ def stale_names(name: str, text: str) -> list[str]:
 @cache
 def _defined(file: Path) -> frozenset[str]:
     tree = ast.parse(file.read_text())
-    made = {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    made = {node.name for node in walk_statements(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     return frozenset(made | _assigned(tree))
 
 
@@ -166,7 +168,9 @@ def _classes() -> dict[str, ast.ClassDef]:
     packages = ("tablestore_engine/", "dbt/")
     texts = [text for name, text in _texts() if name.startswith(packages) and name.endswith(".py")]
     trees = map(ast.parse, texts)
-    return {node.name: node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)}
+    return {
+        node.name: node for tree in trees for node in walk_statements(tree) if isinstance(node, ast.ClassDef)
+    }
 
 
 def _members(name: str) -> set[str] | None:
@@ -182,7 +186,11 @@ def _members(name: str) -> set[str] | None:
         if above is None:
             return None
         found |= above
-    return found | _assigned(node) | {one.name for one in ast.walk(node) if isinstance(one, ast.FunctionDef)}
+    return (
+        found
+        | _assigned(node)
+        | {one.name for one in walk_statements(node) if isinstance(one, ast.FunctionDef)}
+    )
 
 
 def stale_members(text: str) -> list[str]:

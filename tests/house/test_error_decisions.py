@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,14 @@ EXCEPTIONS = {
 }
 
 
-def _found(search: Callable[[str], list[Decision]]) -> Iterator[tuple[str, Decision]]:
-    for package in PACKAGES:
-        for path in sorted((ROOT / package).rglob("*.py")):
-            for one in search(path.read_text()):
-                yield f"{path.relative_to(ROOT)}::{one.function}", one
+@cache
+def _found(search: Callable[[str], list[Decision]]) -> list[tuple[str, Decision]]:
+    return [
+        (f"{path.relative_to(ROOT)}::{one.function}", one)
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for one in search(path.read_text())
+    ]
 
 
 def test_no_code_decides_by_the_text_of_an_error() -> None:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import walk_statements
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 FILE_LINES_MAX = 400
@@ -23,7 +25,7 @@ def _modules() -> list[Path]:
 
 
 def _functions(tree: ast.Module) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
+    for node in walk_statements(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node
 
