@@ -11,11 +11,11 @@ WHY      every JVM of Spark that a test starts, in whatever process, compiles wi
 How Spark runs plans, by suite. "Interpreted": without generated code and adaptive execution (interpreted.py).
 
 suite                                       make test, pytest            make test-nightly
-adapter, spark, kafka, ingest, s3, ui       interpreted                  as users run
+adapter, spark, kafka, ingest, s3, ui,      interpreted                  as users run
+kills, cluster
 conformance; soak's attack of queries       interpreted, by their own    interpreted, by their own
                                             settings (many queries)      settings
-docs, demo, kills, interop, cluster,        as users run                 as users run
-packaging
+docs, demo, interop, packaging              as users run                 as users run
 spark/test_product_settings                 both, and compares           both, and compares
 """
 
@@ -35,7 +35,7 @@ from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
 
 HERE = Path(__file__).parent
-_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui"}
+_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster"}
 _OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"  # every JVM of Spark reads it
 _FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m"
 

@@ -71,15 +71,14 @@ SUITES: dict[str, list[str]] = {
     ],  # a real browser; as root on Debian it installs Chromium
 }
 NIGHTLY: dict[str, list[str]] = {
-    "kills": ["integration_tests/kills", "-m", "whole or nightly"],
     **{
         name: [f"integration_tests/{name}", "-m", "nightly"]
-        for name in ("interop", "docs", "demo", "cluster", "packaging")
+        for name in ("interop", "docs", "demo", "packaging")
     },
     # every test, also those of the day: here Spark runs as users run it (conftest.py)
     **{
         name: [f"integration_tests/{name}"]
-        for name in ("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui")
+        for name in ("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "kills", "cluster")
     },
     "unit": ["tests"],
     "store unit": [

@@ -521,12 +521,10 @@ def test_names_of_rows_are_gone_after_the_run(bare: Shop) -> None:
     assert not [one for one in views if one["viewName"].startswith("tablestore_rows")]
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_interruption.py, and a signal in a query in test_interrupts.py
 @pytest.mark.parametrize(
     "body",
-    [
-        "import time\n    time.sleep(600)",
-        pytest.param(f"session.sql({ENDLESS!r}).toArrow()", marks=pytest.mark.nightly),
-    ],
+    ["import time\n    time.sleep(600)", f"session.sql({ENDLESS!r}).toArrow()"],
     ids=["python", "spark"],
 )
 def test_signal_ends_dbt_while_a_model_runs(body: str, tmp_path: Path) -> None:

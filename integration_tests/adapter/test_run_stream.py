@@ -101,6 +101,7 @@ def quarantine(shop: Shop) -> list[tuple[object, ...]]:
     return sorted((row["id"], row["v"], row["dead_letter_kind"], row["dead_letter_tests"]) for row in rows)
 
 
+@pytest.mark.nightly  # by day test_quarantine_table.py, and the test before this one
 def test_red_rows_are_put_aside_and_it_goes_on(shop: Shop) -> None:
     """With --on-red dead_letter nobody waits for them: later rows come, these stand in a table of their own, once."""
     put(shop, 1, "a")

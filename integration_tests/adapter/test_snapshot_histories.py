@@ -165,7 +165,7 @@ def change(state: dict[Key, Row], now: datetime, chance: random.Random) -> dict[
     return after
 
 
-@pytest.mark.parametrize("is_followed", [False, True])
+@pytest.mark.parametrize("is_followed", [pytest.param(False, marks=pytest.mark.nightly), True])
 @pytest.mark.parametrize(
     ("seed", "steps", "kinds"),
     [(3, 3, SOME), *(pytest.param(seed, 40, ALL, marks=pytest.mark.nightly) for seed in range(10, 14))],

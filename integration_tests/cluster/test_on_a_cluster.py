@@ -44,6 +44,7 @@ def test_the_cluster_is_for_this_user_alone(cluster: ClusterInfo) -> None:
     assert (answer.workers, answer.cores) == (2, 2)
 
 
+@pytest.mark.nightly  # by day the next test; many rows in spark/test_executors.py
 def test_tasks_on_workers_write_compact_and_read(engine: Engine) -> None:
     """Workers run the shipped code: an upsert by tasks, a compaction by tasks, every row through the view."""
     spark = engine.spark
@@ -80,6 +81,8 @@ def test_format_tablestore_reads_writes_and_streams(engine: Engine, tmp_path: Pa
     more = spark.createDataFrame(pa.table({"id": [100, 101], "v": [1, 2]}))
     more.write.format("tablestore").mode("append").options(**options).save()
     assert engine.sql("select count(*), max(id) from demo.t").rows == ((102, 101),)
+    engine.table("demo.t").compact(full=True)
+    assert engine.table("demo.t").verify() == ()
     stream = spark.readStream.format("tablestore").options(**options, rowKinds="upserts").load()
     first = [row for _, rows in run_once(stream, str(tmp_path / "c")) for row in rows]
     assert len(first) == 102
@@ -87,6 +90,7 @@ def test_format_tablestore_reads_writes_and_streams(engine: Engine, tmp_path: Pa
     assert [rows for _, rows in run_once(stream, str(tmp_path / "c"))] == [[(7, 0)]]
 
 
+@pytest.mark.nightly  # by day spark/test_stateful_sessions.py
 def test_stateful_query_resumes_on_a_cluster(engine: Engine) -> None:
     """Executors write state into the folder that all see; the second run counts on from the first one's state."""
     sql = f"select page, count(*) as n from {STREAM} group by page"

@@ -115,6 +115,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     )
 
 
+@pytest.mark.nightly  # by day test_init_project.py, and integration_tests/demo, cold as well
 def test_the_quickstart_runs_from_an_empty_folder(place: Place) -> None:
     """Red holds snapshot and topic back, the correction is published, and no consumer sees what was red."""
     try:

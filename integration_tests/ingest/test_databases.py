@@ -76,6 +76,7 @@ def test_rows_and_changes_of_all_tables(
         assert find_connect(name, tmp_path / name) == running
 
 
+@pytest.mark.nightly  # by day tests/unit/cli/test_connect_start.py
 def test_a_stopped_source_starts_again_by_its_name(
     postgres: Postgres,
     connected: Connected,

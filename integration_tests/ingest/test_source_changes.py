@@ -25,7 +25,8 @@ from tablestore_engine.postgres.connector_state import read_record, write_record
 from tablestore_engine.spi import connector_status, find_connect, stop_connect
 
 
-@pytest.mark.parametrize("victim", ["Connect", pytest.param("the database", marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # by day a start that is killed, below
+@pytest.mark.parametrize("victim", ["Connect", "the database"])
 def test_a_first_load_that_was_cut_short_begins_anew(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path, victim: str
 ) -> None:

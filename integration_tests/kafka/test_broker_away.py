@@ -73,6 +73,7 @@ def test_restart_of_the_broker(tmp_path: Path) -> None:
         stop_broker(tmp_path)
 
 
+@pytest.mark.nightly  # by day test_unknown_outcome_is_said
 def test_broker_stays_away_in_the_middle(tmp_path: Path) -> None:
     """A broker that dies for good in the middle gives one error in bounded time; when it is back, all is published."""
     broker = start_broker(tmp_path)

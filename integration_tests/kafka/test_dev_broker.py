@@ -36,6 +36,7 @@ def test_life_of_a_broker(tmp_path: Path) -> None:
     assert not stop_broker(tmp_path)
 
 
+@pytest.mark.nightly  # by day test_three_brokers.py: a dead node
 def test_kill_and_start_again_keeps_port(tmp_path: Path) -> None:
     """After SIGKILL a start gives a new process at the same address with a metadata answer."""
     first = start_broker(tmp_path)

@@ -239,6 +239,7 @@ def test_two_writers_at_once(engine: Engine, broker: BrokerInfo, tmp_path: Path)
     assert [users.count("w0"), users.count("w1")] == [8, 8]
 
 
+@pytest.mark.nightly  # by day test_pending.py: the broker goes behind the commit
 def test_a_broker_that_goes_in_the_middle(
     tmp_path: Path, points: Points, monkeypatch: pytest.MonkeyPatch
 ) -> None:

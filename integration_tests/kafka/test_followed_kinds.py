@@ -120,7 +120,7 @@ def test_one_partition_is_far_ahead(engine: Engine, monkeypatch: pytest.MonkeyPa
     assert any(0 in reader.paused for reader in readers)
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_log_reader_snapshot_larger_than_queue_limit_returns_all_rows(
     engine: Engine, consistency: str
 ) -> None:

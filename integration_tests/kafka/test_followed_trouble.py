@@ -179,6 +179,7 @@ def _impatient(settings: LogSettings | None) -> LogSettings | None:
     return None if settings is None else with_timeout(settings, 2.0)
 
 
+@pytest.mark.nightly  # by day consumers that resume, above, and test_pending.py
 def test_a_broker_that_stops_and_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its error, and the next call goes on behind the last batch: nothing twice, nothing lost."""
     folder, resolve = tmp_path / "broker", kafka_sink.resolve_log

@@ -144,6 +144,7 @@ def test_what_the_log_lacks_does_not_expire(shop: Shop) -> None:
     assert table("d.e").snapshot_ids() == (last,)
 
 
+@pytest.mark.nightly  # by day the write of the first test
 def test_a_broker_that_is_away_stops_the_claim_of_what_is_staged(shop: Shop, own_broker: Path) -> None:
     """TS1082 says that nothing was published, and nothing is; stage and verdict wait, and go out later, once."""
     item = shop.stage(2)

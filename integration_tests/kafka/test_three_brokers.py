@@ -82,7 +82,7 @@ def test_topics_of_a_log_have_three_replicas(nodes: Nodes) -> None:
         pytest.param("log.committed", "leader of rows", marks=NIGHTLY),
         pytest.param("log.marker", "leader of markers", marks=NIGHTLY),
         pytest.param("log.committed", "leader of markers", marks=NIGHTLY),
-        ("log.marker", "coordinator"),
+        pytest.param("log.marker", "coordinator", marks=NIGHTLY),
         pytest.param("log.rows", "coordinator", marks=NIGHTLY),
         pytest.param("log.committed", "coordinator", marks=NIGHTLY),
     ],
@@ -154,7 +154,8 @@ def open_writer(folder: Path, url: str, name: str, **options: str) -> Writer:
     return Writer(engine, name, topic, {"log.system": "kafka", "kafka.topic": topic, **options})
 
 
-@pytest.mark.parametrize("consistency", ["transactional", pytest.param("eventual", marks=NIGHTLY)])
+@NIGHTLY  # by day test_pending.py: a broker that goes behind the commit
+@pytest.mark.parametrize("consistency", ["transactional", "eventual"])
 def test_too_few_replicas_in_sync_leave_the_log_pending(
     nodes: Nodes, tmp_path: Path, consistency: str
 ) -> None:
@@ -207,6 +208,7 @@ def test_two_nodes_of_three_are_away(nodes: Nodes) -> None:
     assert committed_rows(nodes.url, settings.topic, source.buckets) == expected(source)
 
 
+@pytest.mark.nightly  # by day a node that is killed, above
 def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
     """A node whose disk is lost comes back empty, copies rows, joins the controllers, and carries the log alone with
     one other.

@@ -56,6 +56,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
         yield made
 
 
+@pytest.mark.nightly  # by day the next test; only another pyspark can change it
 def test_function_without_argument_or_of_chance_is_decided(engine: Engine) -> None:
     """No function of the registry of Spark that moves by itself is missing in CALLS."""
     spark = engine.spark

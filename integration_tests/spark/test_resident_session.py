@@ -204,6 +204,7 @@ def test_session_of_a_stopped_query_stays_for_the_next_command(
     assert folder.jvm() == before
 
 
+@pytest.mark.nightly  # by day the stopped query of the test before
 def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> None:
     """As the analysis of a deep plan: no cancelled job ends it. The next command has another JVM."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -218,6 +219,7 @@ def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> No
     wait_until_gone(before)
 
 
+@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
     """The process that kept it ends by itself, and the next command starts another one."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -231,6 +233,7 @@ def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
     assert folder.jvm() != before
 
 
+@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_jvm_of_a_killed_process_ends(folder: Folder) -> None:
     """Nobody else holds its input. The next command starts another one."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -257,6 +260,7 @@ def test_jobs_of_a_killed_command_are_cancelled_by_the_process(folder: Folder) -
     assert watch.communicate(timeout=HANG_SECONDS)[0] == "cancelled\n"
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_resident_session_place.py
 def test_other_settings_are_another_session(folder: Folder) -> None:
     """A JVM takes its settings when it starts."""
     folder.run(WRITE.replace("ROWS", "[1]"))
@@ -268,6 +272,7 @@ def test_other_settings_are_another_session(folder: Folder) -> None:
     wait_until_gone(pid)
 
 
+@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_a_session_ends_by_itself_and_when_it_is_stopped(folder: Folder) -> None:
     """After the idle time; by `stop`, after which commands start Spark themselves."""
     folder.session("start", "--idle", "0.05")

@@ -54,6 +54,7 @@ def cells_of(page: Page) -> list[str]:
     return page.get_by_role("region", name="State of the topic").locator("td").all_inner_texts()
 
 
+@pytest.mark.nightly  # by day test_topic.py, and tests/unit/ui
 def test_lag_notice_and_recovery_of_a_live_topic(watch: Open, logged: Served, live: BrokerInfo) -> None:
     """One snapshot of four changes is pending, then none; a stopped broker is a notice, until it answers again."""
     page = watch().open(logged.of("demo.orders"))

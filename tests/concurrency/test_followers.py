@@ -21,7 +21,7 @@ from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import make_table, open_table, put, row
 from tests.unit.stream.stream_world import fold, state_of
 
-KILLS = examples(4, 8)
+KILLS = examples(2, 8)
 
 
 def follow(root: Path, folder: Path, mode: str) -> subprocess.Popen[bytes]:

@@ -94,7 +94,7 @@ def _picks(arguments: list[str], marks: Mapping[str, bool]) -> bool:
 def test_plans_are_interpreted_in_suites_of_results_by_day(
     paths: list[str], *, nightly: bool, interpreted: bool
 ) -> None:
-    """A process that also runs pages or kills has the settings of users, and so has the whole night."""
+    """A process that also runs pages has the settings of users, and so has the whole night."""
     options = java_options([ROOT / "integration_tests" / one for one in paths], nightly=nightly)
     assert ("codegen" in " ".join(options)) is interpreted
 
