@@ -37,7 +37,7 @@ NOT_BUILT = (
     NotBuilt(r"file-index\..+", "no index files are written: readers would find nothing to skip files by"),
     NotBuilt(r"global-index\..+", "no global index is built", _OFF),
     NotBuilt(r"clustering\..+", "rows are not ordered by other columns than the key", _OFF),
-    NotBuilt(r"metastore\..+", "tables are in a file system catalog, which tells no metastore", _OFF),
+    NotBuilt(r"metastore\..+", "tables are in a file system catalog, which informs no metastore", _OFF),
     # what commits and tags are followed by
     NotBuilt(
         r"(commit|tag)\.callbacks?(\..+)?|commit\.callback\..+", "no Java class is called after a commit"
