@@ -32,7 +32,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka import kafka_follower
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.stream.log_changes import PORTION_ROWS, LogChanges
-from tests.doses import case_rows
+from tests.doses import case_rows, cases
 
 
 @pytest.fixture
