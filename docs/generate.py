@@ -245,8 +245,8 @@ def _features() -> list[str]:
         "",
         "A table with one of these is refused with its name (TS1126, TS1127). All other features are read and written.",
         "A data file that is no Parquet file is refused when it is read (TS1128).",
-        "[`tablestore convert`](engines.md#tables-that-flink-has-created) changes two of them: "
-        "dynamic buckets and the changelog producer.",
+        "[`tablestore convert`](engines.md#tables-that-flink-has-created) changes two of them:",
+        "dynamic bucket and changelog producer.",
         "",
         "| feature | read | written | reason |",
         "|---|---|---|---|",
