@@ -1,7 +1,7 @@
 """Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table, the names in
 docs/python-api.md from docstrings; docs/where.md from the CHANGE lines of module heads; the section of
-docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json; and cli/completion.json, from the
-parsers of the commands.
+docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json; the table of engines in
+docs/engines.md, from docs/engines.json; and cli/completion.json, from the parsers of the commands.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
 Change     `CHANGE     which snapshots expire (option a, b)` in a module head is a line of docs/where.md.
@@ -33,6 +33,7 @@ PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 COMPLETION = ROOT / "tablestore_engine/cli/completion.json"
 CODE_LENGTH = len("TS0000")
 CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
+ENGINES_BEGIN = "<!-- engines: written by make docs -->\n"
 CHANGE = re.compile(r"^CHANGE +(.+(?:\n {6,}.+)*)", re.MULTILINE)
 NAMES_BEGIN = "<!-- names: written by make docs -->"
 _CHAOS_PARTS = {
@@ -305,6 +306,32 @@ def render_chaos() -> str:
     return before + CHAOS_BEGIN + "\n".join(_chaos_lines()) + CHAOS_END + rest.split(CHAOS_END)[1]
 
 
+def render_engines() -> str:
+    """docs/engines.md with its table of engines, from docs/engines.json (integration_tests/interop/engine_matrix)."""
+    page = (ROOT / "docs/engines.md").read_text()
+    before, rest = page.split(ENGINES_BEGIN)
+    return before + ENGINES_BEGIN + "\n".join(_engine_lines()) + CHAOS_END + rest.split(CHAOS_END, 1)[1]
+
+
+def _engine_lines() -> list[str]:
+    """A row for each engine, and a line for each kind of table that is not OK everywhere."""
+    cells = json.loads((ROOT / "docs/engines.json").read_text())
+    columns = ("batch, newest", "batch, past snapshots", "stream", "writes in turns")
+    lines = ["", f"| engine | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
+    exceptions = []
+    for engine, kinds in cells.items():
+        row = []
+        for column in columns:
+            found = {kind: one[column] for kind, one in kinds.items() if column in one}
+            right = sum(one == "OK" for one in found.values())
+            row.append(f"OK: {right} of {len(found)}" if found else "not run here")
+            exceptions += [
+                f"- {engine}, {column}, table `{kind}`: {one}." for kind, one in found.items() if one != "OK"
+            ]
+        lines.append(f"| {engine} | {' | '.join(row)} |")
+    return [*lines, "", *exceptions, *([""] if exceptions else [])]
+
+
 def _chaos_lines() -> list[str]:
     """Of one broker; of three where such a run was recorded."""
     three = ROOT / "docs/chaos-three.json"
@@ -354,6 +381,7 @@ def render_completion() -> str:
 def main() -> None:
     """Write the pages, and the arguments for the shell's completion."""
     (ROOT / "docs/reliability.md").write_text(render_chaos())
+    (ROOT / "docs/engines.md").write_text(render_engines())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())
     (ROOT / "docs/where.md").write_text(render_where())

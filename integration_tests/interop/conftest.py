@@ -12,12 +12,13 @@ ours                          name -> table that our engine wrote (our_tables.OU
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
 
+from integration_tests.interop.engine_matrix import VARIABLE, EngineMatrix
 from integration_tests.interop.environments import CannotMake
 from integration_tests.interop.flink import Flink
 from integration_tests.interop.flink_tables import FlinkTables
@@ -34,6 +35,25 @@ from integration_tests.interop.peers import (
     rust_peer,
     spark_peer,
 )
+
+MATRIX = EngineMatrix()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Outcomes for the matrix of docs/engines.md."""
+    report = yield
+    MATRIX.note(item, report)
+    return report
+
+
+def pytest_sessionfinish() -> None:
+    """Written where the environment names a file."""
+    if os.environ.get(VARIABLE):
+        MATRIX.write(Path(os.environ[VARIABLE]))
+
 
 T = TypeVar("T", JavaPaimon, ProcessPeer, Flink, FlinkTables, HiveTables)
 

@@ -28,7 +28,7 @@ from tests.doses import cases
 REFUSED = "with_time"
 NAMES = [name for name in OURS if name != REFUSED]
 VERSIONS = ("2", "3")
-RANDOM_TABLES = range(12)
+RANDOM_TABLES = range(500)
 # pyiceberg 0.12.0 shows a NULL list of structs, and a NULL map of them, as an empty one
 PYICEBERG_EMPTIES = ("nested", "append", "append_bucketed", "hollow_rows")
 

@@ -13,11 +13,11 @@ import math
 import struct
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 from tablestore_engine.format.avro_file import encode_avro_long
 from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.scalar import unscaled_from_decimal
 from tablestore_engine.iceberg.schema_mapping import iceberg_type
 
 _PACKED: Mapping[str, Callable[[Any], bytes]] = {
@@ -59,7 +59,7 @@ class PartitionSummary:
 def encode_bound(value: Any, type_: DataType) -> bytes:  # noqa: ANN401 - a value of any column type
     """Iceberg's bytes of a value: a number, a text, bytes, a Decimal; days of a date, microseconds of a timestamp."""
     if type_.root == "DECIMAL":
-        number = int(Decimal(value).scaleb(type_.scale or 0))
+        number = unscaled_from_decimal(value, type_)
         return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
     return _PACKED[iceberg_type(type_)](value)
 

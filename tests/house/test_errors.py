@@ -10,6 +10,7 @@ from docs.generate import (
     collect_errors,
     render_api,
     render_chaos,
+    render_engines,
     render_errors,
     render_options,
     render_where,
@@ -62,6 +63,7 @@ def test_generated_pages_are_current() -> None:
     assert (ROOT / "docs/where.md").read_text() == render_where()
     assert (ROOT / "docs/python-api.md").read_text() == render_api()
     assert (ROOT / "docs/reliability.md").read_text() == render_chaos()
+    assert (ROOT / "docs/engines.md").read_text() == render_engines()
 
 
 def test_the_page_of_errors_says_when_auto_gates() -> None:

@@ -148,10 +148,21 @@ def test_longs_are_those_of_avro(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"), [("0.00", 1), ("1.27", 1), ("1.28", 2), ("-1.28", 1), ("-1.29", 2)]
+    ("unscaled", "size"),
+    [
+        (0, 1),
+        (127, 1),
+        (128, 2),
+        (-128, 1),
+        (-129, 2),
+        (10**38 - 1, 16),
+        (-(10**38) + 1, 16),
+        (10**30 + 1, 13),
+    ],
 )
-def test_decimals_take_the_fewest_bytes(text: str, size: int) -> None:
-    """Big-endian two's complement of the unscaled number."""
-    data = encode_bound(Decimal(text), DataType("DECIMAL", precision=9, scale=2))
+def test_decimals_take_the_fewest_bytes(unscaled: int, size: int) -> None:
+    """Big-endian two's complement of the unscaled number, with all 38 digits."""
+    value = Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -2))
+    data = encode_bound(value, DataType("DECIMAL", precision=38, scale=2))
     assert len(data) == size
-    assert int.from_bytes(data, "big", signed=True) == int(Decimal(text) * 100)
+    assert int.from_bytes(data, "big", signed=True) == unscaled
