@@ -1,7 +1,8 @@
 """The peers and the Java-written tables, one of each per session; a missing environment is a failure under CI.
 
 java, spark, pypaimon, rust   readers, started by first use
-duckdb, pyiceberg             readers of Iceberg metadata, likewise
+duckdb, pyiceberg,
+spark_iceberg                 readers of Iceberg metadata, likewise
 flink                         Flink's format classes, for messages of logs
 hive                          Hive's classes with Paimon's connector, a reader
 flink_tables                  a Flink cluster with Paimon's connector, reader and writer
@@ -33,6 +34,7 @@ from integration_tests.interop.peers import (
     pyiceberg_peer,
     pypaimon_peer,
     rust_peer,
+    spark_iceberg_peer,
     spark_peer,
 )
 
@@ -92,6 +94,12 @@ def duckdb(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
 def pyiceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
     """pyiceberg 0.12.0."""
     yield from _started(pyiceberg_peer, tmp_path_factory.mktemp("pyiceberg"))
+
+
+@pytest.fixture(scope="session")
+def spark_iceberg(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessPeer]:
+    """Iceberg's Java reader 1.11.0 on Spark 3.5."""
+    yield from _started(spark_iceberg_peer, tmp_path_factory.mktemp("spark-iceberg"))
 
 
 @pytest.fixture(scope="session")

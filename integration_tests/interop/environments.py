@@ -22,6 +22,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.java import cache_folder, find_java
 
 BUNDLE = ("org.apache.paimon", "paimon-bundle", "1.4.2")
+ICEBERG_JAVA = ("org.apache.iceberg", "iceberg-spark-runtime-3.5_2.12", "1.11.0")
 SPARK_CONNECTOR = ("org.apache.paimon", "paimon-spark-3.5", "0.9.0")
 FLINK = (
     ("org.apache.flink", "flink-json", "1.20.1"),
@@ -112,6 +113,11 @@ def paimon_jars() -> dict[str, Path]:
     wanted = (BUNDLE, SPARK_CONNECTOR)
     folder = "interop-jars-" + "-".join(f"{name}-{version}" for _, name, version in wanted)
     return _jars(folder, wanted, 88)
+
+
+def iceberg_jar() -> Path:
+    """Iceberg's Java reader for Spark 3.5."""
+    return _jars(f"interop-iceberg-java-{ICEBERG_JAVA[2]}", (ICEBERG_JAVA,), 45)[ICEBERG_JAVA[1]]
 
 
 def flink_jars() -> dict[str, Path]:

@@ -19,6 +19,7 @@ from integration_tests.interop.environments import (
     PYPAIMON,
     RUST,
     SPARK35,
+    iceberg_jar,
     java_command,
     paimon_jars,
 )
@@ -156,13 +157,19 @@ class ProcessPeer:
 
 def spark_peer(folder: Path) -> ProcessPeer:
     """paimon-spark 0.9.0 on Spark 3.5."""
-    jar = paimon_jars()["paimon-spark-3.5"]
-    command = [str(SPARK35.python()), str(_SCRIPTS / "spark_reader.py"), str(jar), str(folder)]
+    return _spark_35("paimon-spark 0.9.0", "spark_reader.py", paimon_jars()["paimon-spark-3.5"], folder)
+
+
+def spark_iceberg_peer(folder: Path) -> ProcessPeer:
+    """Iceberg's Java reader 1.11.0 on Spark 3.5, over Iceberg metadata."""
+    return _spark_35("Iceberg 1.11.0", "spark_iceberg_reader.py", iceberg_jar(), folder)
+
+
+def _spark_35(name: str, script: str, jar: Path, folder: Path) -> ProcessPeer:
+    command = [str(SPARK35.python()), str(_SCRIPTS / script), str(jar), str(folder)]
     home = str(Path(java_command()).parent.parent)
     removed = {"SPARK_HOME": "", "PYSPARK_SUBMIT_ARGS": "pyspark-shell"}
-    return _peer(
-        "paimon-spark 0.9.0", command, folder, {"JAVA_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", **removed}
-    )
+    return _peer(name, command, folder, {"JAVA_HOME": home, "SPARK_LOCAL_IP": "127.0.0.1", **removed})
 
 
 def pypaimon_peer(folder: Path) -> ProcessPeer:

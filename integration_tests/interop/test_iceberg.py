@@ -105,6 +105,21 @@ def test_pyiceberg_reads_every_snapshot(
     assert set(described["snapshots"]) >= set(table.history.rows)
 
 
+@pytest.mark.nightly  # a JVM more, and 45 MB
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("name", NAMES)
+def test_iceberg_in_java_reads_every_snapshot(
+    iceberg: Callable[[str, str], Golden], spark_iceberg: ProcessPeer, name: str, version: str
+) -> None:
+    """The reader that engines on the JVM have: all rows and columns, and their number by metadata."""
+    table = iceberg(name, version)
+    for snapshot, expected in table.history.rows.items():
+        where = f"iceberg in java, {name}, v{version}, snapshot {snapshot}"
+        assert_same(expected, spark_iceberg.read(table.location, snapshot), where)
+        assert spark_iceberg.count(table.location, snapshot) == len(expected), where
+    assert_same(table.history.rows[max(table.history.rows)], spark_iceberg.read(table.location), name)
+
+
 def test_a_table_with_a_time_column_is_refused(tmp_path: Path) -> None:
     """Iceberg's TIME has microseconds, our files have milliseconds."""
     with pytest.raises(FixRequest, match="TS1143"):

@@ -5,48 +5,21 @@ Each warehouse gets a catalog of its own when it is first asked for.
 """
 
 import sys
-import tempfile
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from answers import answer
-from pyspark.sql import SparkSession
+from spark_35 import collect, open_session
 
 JAR, FOLDER = sys.argv[1], sys.argv[2]
 KNOWN = {}
-CONF = {
-    "spark.master": "local[1]",
-    "spark.ui.enabled": "false",
-    "spark.jars": JAR,
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.driver.memory": "1g",
-    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Duser.timezone=UTC",
-    "spark.local.dir": FOLDER,
-    "spark.sql.warehouse.dir": f"{FOLDER}/unused",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.adaptive.enabled": "false",
+MORE = {
     "spark.sql.readSideCharPadding": "false",
     "spark.sql.extensions": "org.apache.paimon.spark.extensions.PaimonSparkSessionExtensions",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
     "spark.hadoop.mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
-    "spark.log.level": "OFF",
 }
-
-
-def session():
-    """The one session, without a metastore."""
-    builder = SparkSession.builder
-    for key, value in CONF.items():
-        builder = builder.config(key, value)
-    return builder.getOrCreate()
-
-
-SPARK = session()
+SPARK = open_session(JAR, FOLDER, MORE)
 
 
 def table_name(request):
@@ -73,18 +46,10 @@ def fresh(request):
     SPARK.sql(f"REFRESH TABLE {table_name(request)}")
 
 
-def collect(frame):
-    """A DataFrame as an Arrow table, by way of a parquet file: Spark 3.5's own Arrow does not run on Java 21."""
-    with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-        frame.coalesce(1).write.parquet(f"{folder}/rows")
-        files = sorted(Path(folder, "rows").glob("*.parquet"))
-        return pa.concat_tables([pq.ParquetFile(file).read() for file in files])
-
-
 def read(request):
     """All rows."""
     fresh(request)
-    return collect(SPARK.sql(f"SELECT * FROM {source(request)}"))
+    return collect(FOLDER, SPARK.sql(f"SELECT * FROM {source(request)}"))
 
 
 def count(request):
@@ -102,7 +67,7 @@ def sql(request):
 def select(request):
     """Rows of a query with {table} for the table's name."""
     fresh(request)
-    return collect(SPARK.sql(request["text"].replace("{table}", table_name(request))))
+    return collect(FOLDER, SPARK.sql(request["text"].replace("{table}", table_name(request))))
 
 
 answer({"read": read, "count": count, "sql": sql, "select": select, "ping": lambda _: SPARK.version})
