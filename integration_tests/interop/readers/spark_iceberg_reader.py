@@ -10,7 +10,6 @@ from spark_35 import collect, open_session
 
 JAR, FOLDER = sys.argv[1], sys.argv[2]
 MORE = {
-    "spark.sql.iceberg.vectorization.enabled": "false",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
 }

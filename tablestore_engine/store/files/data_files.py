@@ -27,7 +27,7 @@ from tablestore_engine.format.data_file import (
     append_schema,
     key_value_schema,
 )
-from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
@@ -205,9 +205,12 @@ class DataFiles:
 def _takes_dictionary(type_: DataType) -> bool:
     """PAIMON: Java 1.4.2 looks an equal value of a wide decimal up in the dictionary by bytes of another length
     and skips the row group: rows would vanish under `=`. Its own writer has no dictionaries for them either.
+
+    Iceberg's vectorized reader 1.11.0 for Spark takes milliseconds of a dictionary for microseconds.
     """
     wide = type_.root == "DECIMAL" and (type_.precision or 0) > 18
-    return type_.is_atomic and type_.root not in _PLAIN_ROOTS and not wide
+    millis = type_.root in TIMESTAMP_ROOTS and (type_.precision or 0) <= 3
+    return type_.is_atomic and type_.root not in _PLAIN_ROOTS and not wide and not millis
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -224,6 +225,20 @@ def test_only_columns_that_repeat_have_a_dictionary(tmp_path: Path) -> None:
     encodings = {group.column(i).path_in_schema: group.column(i).encodings for i in range(group.num_columns)}
     assert "RLE_DICTIONARY" not in encodings["v"]
     assert "RLE_DICTIONARY" in encodings["at"]
+
+
+def test_milliseconds_have_no_dictionary(tmp_path: Path) -> None:
+    """Iceberg's vectorized reader would take them for microseconds; microseconds that repeat have one."""
+    columns = {"id": "BIGINT", "s": "TIMESTAMP(0)", "ms": "TIMESTAMP(3)", "us": "TIMESTAMP(6)"}
+    world = World(tmp_path, make_schema(columns))
+    moment = datetime(2026, 1, 1)  # noqa: DTZ001 - of a column without a zone
+    world.upsert([{"id": key, "s": moment, "ms": moment, "us": moment} for key in range(2000)])
+    group = pq.ParquetFile(world.state.files[0].path).metadata.row_group(0)
+    chunks = [group.column(at) for at in range(group.num_columns)]
+    assert {one.path_in_schema for one in chunks if "RLE_DICTIONARY" in one.encodings} == {
+        "_VALUE_KIND",
+        "us",
+    }
 
 
 def test_files_roll_into_disjoint_ranges(tmp_path: Path) -> None:
