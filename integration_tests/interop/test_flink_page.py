@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from integration_tests.docs.snippets import read_snippets
+from integration_tests.docs.snippets import list_commands, read_snippets
 from integration_tests.interop.flink_sql import FlinkRefused
 from integration_tests.interop.flink_tables import FlinkTables, ending_copy
 from integration_tests.interop.ours import Ours
@@ -23,6 +23,13 @@ SCRIPTS = {
     one.file_name: one.text for one in read_snippets(PAGE) if (one.file_name or "").startswith("flink/")
 }
 RUN = ("read", "follow", "write", "write_and_compact", "compact", "create")
+(CONVERT,) = (
+    words
+    for one in read_snippets(PAGE)
+    if one.language == "bash"
+    for words in list_commands(one)
+    if words[:2] == ("tablestore", "convert")
+)
 NEWEST = [(1, "paid"), (2, "new"), (3, "new")]
 
 
@@ -115,9 +122,7 @@ def test_create_and_convert(flink_tables: FlinkTables, orders: Path) -> None:
         row = pa.table({"id": [3], "page": ["ours"]})
         with pytest.raises(Unsupported, match=r"(?s)TS1127.*tablestore convert"):
             table.write(row)
-        assert (
-            main(["convert", "demo.visits", "--buckets", "2", "--warehouse", str(orders.parent.parent)]) == 0
-        )
+        assert main([*CONVERT[1:], "--warehouse", str(orders.parent.parent)]) == 0
         found = [(1, "home"), (2, "home")]
         assert sorted(flink_tables.read(visits)) == sorted(Ours().read(visits)) == found
         table.write(row)

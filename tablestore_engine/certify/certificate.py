@@ -55,7 +55,9 @@ class ReaderResult:
 
 @dataclass(frozen=True)
 class Certificate:
-    """What each reader said of one snapshot; `rows`: ours. `is_clean`: none differs, and no named one was refused."""
+    """What each reader said of one snapshot; `rows`: ours. `is_clean`: one is OK, none differs, and no named one was
+    refused.
+    """
 
     table: str
     snapshot_id: int
@@ -92,7 +94,7 @@ def certify(
     asked = READERS if named is None else [one for one in READERS if one in named]
     results = tuple(_result(state, ours, one, versions[one], environment) for one in asked)
     bad = (DIFFERS,) if named is None else (DIFFERS, REFUSED)
-    is_clean = not any(one.status in bad for one in results)
+    is_clean = any(one.status == OK for one in results) and not any(one.status in bad for one in results)
     return Certificate(state.table, state.snapshot_id, ours.rows, results, is_clean)
 
 

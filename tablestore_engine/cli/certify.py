@@ -1,6 +1,6 @@
 """`tablestore certify`: whether readers of others show the rows of a table as this engine does.
 
-INVARIANT  exit status 1 when a reader differs, or when one that was named could not read the table.
+INVARIANT  exit status 1 when a reader differs, when one that was named could not read the table, or when none could.
 """
 
 from __future__ import annotations

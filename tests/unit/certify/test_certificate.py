@@ -12,6 +12,7 @@ import pytest
 
 from tablestore_engine.api import Engine, FixRequest, Table, TableSpec, WriteSpec
 from tablestore_engine.certify.certificate import ReaderResult
+from tablestore_engine.certify.reader_process import READERS, ReaderEnvironment
 from tests.unit.certify.planted import plant
 
 Change = Callable[[pa.Table], pa.Table]
@@ -142,6 +143,15 @@ def test_readers_are_those_of_the_environment(table: Table) -> None:
     assert by_name["duckdb"].status == "refused"
     assert "metadata.iceberg.storage" in by_name["duckdb"].details[0]
     assert not table.certify(["duckdb"]).is_clean
+
+
+def test_a_table_that_no_reader_could_read_is_not_clean(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing was compared: the only reader needs Iceberg metadata, which the table does not have."""
+    versions = {**dict.fromkeys(READERS), "duckdb": "1.5.5"}
+    monkeypatch.setattr(ReaderEnvironment, "versions", lambda _: versions)
+    assert not table.certify().is_clean
 
 
 def test_a_reader_that_cannot_be_asked_is_an_error(
