@@ -38,6 +38,7 @@ MOVING = frozenset(
         KafkaError._UNKNOWN_PARTITION,
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,  # at this moment: the client connects again by itself
         KafkaError._NOENT,  # librdkafka's answer to list_offsets while none of the partitions asked has a leader
     }
 )

@@ -45,7 +45,7 @@ def test_every_config_key_and_strategy_has_a_decision() -> None:
     merging = {key for key, one in OPTIONS.items() if one.scope is Scope.MERGE}
     no_choice = {
         "sequence.field.sort-order", "changelog-producer", "changelog-producer.row-deduplicate",
-        "deletion-vectors.enabled", "write-only",
+        "deletion-vectors.enabled", "deletion-vectors.bitmap64", "write-only",
     }  # fmt: skip
     assert merging - no_choice <= set(NEUTRAL_OPTIONS)
 

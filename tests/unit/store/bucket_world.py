@@ -29,7 +29,7 @@ from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import levels_of, plan_bucket, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask, CompactLevelZero, CompactRuns, TaskTable
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_task
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
 
 Row = dict[str, object]
 TABLE_OPTIONS = {"changelog-producer": "lookup", "num-levels": "20", "deletion-vectors.enabled": "true"}
@@ -84,7 +84,7 @@ class World:
 
     def run(self, task: BucketTask) -> BucketChange:
         """Perform a task; the state stays."""
-        return run_task(task, self.access)
+        return run_and_hand_on(task, self.access)
 
     def table(self, rows: Sequence[Row]) -> pa.Table:
         """Rows as Arrow in the table's types."""
