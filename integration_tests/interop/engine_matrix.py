@@ -24,6 +24,7 @@ TESTS: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
     "test_rust_sees_each_of_our_changes_once": ("pypaimon-rust 0.4.0", ("stream",)),
     "test_duckdb_reads_every_snapshot": ("DuckDB 1.5.5 over Iceberg", _PAIMON),
     "test_pyiceberg_reads_every_snapshot": ("pyiceberg 0.12.0", _PAIMON),
+    "test_iceberg_in_java_reads_every_snapshot": ("Spark 3.5, Iceberg 1.11.0", _PAIMON),
     "test_flink_reads_ours_at_every_snapshot": ("Flink 2.0, paimon-flink 1.4.2", _PAIMON),
     "test_flink_streams_our_changelog": ("Flink 2.0, paimon-flink 1.4.2", ("stream",)),
     "test_flink_writes_in_turns_with_us": ("Flink 2.0, paimon-flink 1.4.2", ("writes in turns",)),
@@ -36,7 +37,7 @@ TESTS: Mapping[str, tuple[str | None, tuple[str, ...]]] = {
 REFUSALS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
     "test_a_table_with_a_time_column_is_refused": (
         "with_time",
-        ("DuckDB 1.5.5 over Iceberg", "pyiceberg 0.12.0"),
+        ("DuckDB 1.5.5 over Iceberg", "pyiceberg 0.12.0", "Spark 3.5, Iceberg 1.11.0"),
         "refused: TS1143",
     ),
 }
