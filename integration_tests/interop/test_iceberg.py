@@ -74,19 +74,24 @@ def iceberg(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Go
     return table
 
 
+def assert_every_snapshot(table: Golden, peer: ProcessPeer) -> None:
+    """All rows and their number, of each snapshot and of the newest by the hint."""
+    for snapshot, expected in table.history.rows.items():
+        where = f"{peer.name}, {table.location}, snapshot {snapshot}"
+        assert_same(expected, peer.read(table.location, snapshot), where)
+        assert peer.count(table.location, snapshot) == len(expected), where
+    newest = table.history.rows[max(table.history.rows)]
+    assert_same(newest, peer.read(table.location), f"{peer.name}, {table.location}, newest")
+    assert peer.count(table.location) == len(newest)
+
+
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_duckdb_reads_every_snapshot(
     iceberg: Callable[[str, str], Golden], duckdb: ProcessPeer, name: str, version: str
 ) -> None:
     """All rows and columns, also of the newest snapshot by the hint, and their number."""
-    table = iceberg(name, version)
-    for snapshot, expected in table.history.rows.items():
-        where = f"duckdb, {name}, v{version}, snapshot {snapshot}"
-        assert_same(expected, duckdb.read(table.location, snapshot), where)
-    newest = table.history.rows[max(table.history.rows)]
-    assert_same(newest, duckdb.read(table.location), f"duckdb, {name}, newest")
-    assert duckdb.count(table.location) == len(newest)
+    assert_every_snapshot(iceberg(name, version), duckdb)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -112,12 +117,7 @@ def test_iceberg_in_java_reads_every_snapshot(
     iceberg: Callable[[str, str], Golden], spark_iceberg: ProcessPeer, name: str, version: str
 ) -> None:
     """The reader that engines on the JVM have: all rows and columns, and their number by metadata."""
-    table = iceberg(name, version)
-    for snapshot, expected in table.history.rows.items():
-        where = f"iceberg in java, {name}, v{version}, snapshot {snapshot}"
-        assert_same(expected, spark_iceberg.read(table.location, snapshot), where)
-        assert spark_iceberg.count(table.location, snapshot) == len(expected), where
-    assert_same(table.history.rows[max(table.history.rows)], spark_iceberg.read(table.location), name)
+    assert_every_snapshot(iceberg(name, version), spark_iceberg)
 
 
 def test_a_table_with_a_time_column_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A hash of each value of an Arrow array: equal values have equal hashes, whoever decoded them.
+"""A hash of each value of an Arrow array: equal values have equal hashes, also if different readers decoded them.
 
 Equal      numbers by value in the type of the column; floats by their bits, so that -0.0 is not 0.0; timestamps to the
            nanosecond; NULL is no value; lists in their order; maps in any order; structs by position.

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tablestore_engine.format.avro_file import encode_avro_long
+from tablestore_engine.format.avro_file import encode_avro_long as _long
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.scalar import unscaled_from_decimal
 from tablestore_engine.iceberg.schema_mapping import iceberg_type
@@ -70,7 +70,9 @@ def encode_column_maps(columns: Sequence[ColumnBounds]) -> bytes:
     nulls = [(one.field_id, one.nulls) for one in columns if one.nulls is not None]
     low = [(one.field_id, one.low) for one in columns if one.low is not None]
     high = [(one.field_id, one.high) for one in columns if one.high is not None]
-    return b"".join((_numbers(counts), _numbers(nulls), _texts(low), _texts(high)))
+    numbers = ([_long(key) + _long(value) for key, value in pairs] for pairs in (counts, nulls))
+    bounds = ([_long(key) + _long(len(value)) + value for key, value in pairs] for pairs in (low, high))
+    return b"".join(map(_map, (*numbers, *bounds)))
 
 
 def _map_field(name: str, number: int, key: int, value: int, avro_type: str) -> dict[str, object]:
@@ -95,18 +97,8 @@ METRIC_FIELDS = (
 NO_METRICS = _NO_MAP * len(METRIC_FIELDS)
 
 
-def _numbers(pairs: Sequence[tuple[int, int]]) -> bytes:
-    if not pairs:
-        return _NO_MAP
-    items = [encode_avro_long(key) + encode_avro_long(value) for key, value in pairs]
-    return b"".join((_MAP, encode_avro_long(len(pairs)), *items, _END))
-
-
-def _texts(pairs: Sequence[tuple[int, bytes]]) -> bytes:
-    if not pairs:
-        return _NO_MAP
-    items = [encode_avro_long(key) + encode_avro_long(len(value)) + value for key, value in pairs]
-    return b"".join((_MAP, encode_avro_long(len(pairs)), *items, _END))
+def _map(items: Sequence[bytes]) -> bytes:
+    return b"".join((_MAP, _long(len(items)), *items, _END)) if items else _NO_MAP
 
 
 def summarize_partitions(

@@ -4,7 +4,7 @@ INVARIANT  in a command, a main thread that waits for a lock runs the handlers o
            the kernel gave the signal to.
 WHY        Python runs handlers in the main thread, between two instructions. The kernel may give the signal to another
            thread: one that starts a thread just then takes it. A wait of the main thread, as dbt's for its workers,
-           then goes on. So does a wait that begins just after the signal came.
+           then does not end. Nor does a wait that begins just after the signal.
            polars' handler for SIGINT sets SA_RESTART (its issue 21739), which has the same effect. Python's own
            handlers come without the flag.
 """

@@ -9,7 +9,7 @@ INVARIANT  no row changes, so both snapshots are COMPACT, and none has a changel
 INVARIANT  other engines read every snapshot with the options of the newest schema file, also past ones. So this file
            comes last: each snapshot that is there by then has the same rows for a reader that merges and for one that
            does not. This is why older snapshots expire, and why tags and branches are refused (decision 0106).
-CRASH      in each step the table is right in both forms, and the same command goes on. Between the schema file and the
+CRASH      in each step the table is right in both forms, and the same command resumes. Between the schema file and the
            snapshot we read the old schema, other engines the new one: equal rows.
 RACE       a commit between the steps has new versions of rows: the steps begin again. A writer of another engine that
            has the old schema open is not seen here: it must be stopped before (docs/engines.md).
@@ -52,7 +52,7 @@ def convert_table(context: TableContext, committer: Committer, change: SchemaCha
     """The commit of the schema that `change` makes of the table's; nothing is committed where it changes nothing.
 
     Raises FixRequest TS1558, TS1576, Unsupported TS1127, TS1309 before anything changes; RetryError TS1559, and what an
-    expiry and a commit can: then the table is right, and the call goes on where it ended.
+    expiry and a commit can: then the table is right, and the next call resumes there.
     """
     retries = TableTraits(context.latest_schema()).retries_max
     for _ in range(_ATTEMPTS):

@@ -72,8 +72,8 @@ from tablestore_engine.store.write.write_request import WriteRequest
 class TableStore:
     """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots.
 
-    `runner` performs bucket tasks: threads of this process, or whoever was put in their place. `pinned`: the
-    context of all calls, with the state that they read if it has seen one; None: each call looks.
+    `runner` performs bucket tasks: in threads of this process, or as the caller has set. `pinned`: the context
+    of all calls, with the state that they read if it has seen one; None: each call looks.
     """
 
     fileio: FileIO

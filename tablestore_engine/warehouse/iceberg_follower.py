@@ -19,7 +19,7 @@ from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION, has_iceberg
 from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import delete_catalog_entry
 from tablestore_engine.store.iceberg_metadata.iceberg_place import HADOOP_CATALOG, all_places, find_place
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport, sync_iceberg
-from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.iceberg_catalog import CatalogEntry, IcebergCatalogs
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -41,7 +41,8 @@ class IcebergMetadata:
         try:
             store = self.stores.find(identifier) if seen is None else self.stores.open(identifier)
             if store is not None:
-                self._register(identifier, store, sync_iceberg(store.context))
+                schema = store.schema if seen is None else seen.schema
+                self._sync(identifier, store.context, schema)
         except (TablestoreError, OSError) as error:
             return replace(report, iceberg_trouble=str(error))
         return report
@@ -80,14 +81,17 @@ class IcebergMetadata:
                 why=f"its option {STORAGE_OPTION} is not set",
                 fix=f"alter table {identifier} set tblproperties ('{STORAGE_OPTION}' = 'table-location')",
             )
-        done = sync_iceberg(store.context)
-        self._register(identifier, store, done)
-        return done
+        return self._sync(identifier, store.context, store.schema)
 
-    def _register(self, identifier: Identifier, store: TableStore, done: IcebergReport | None) -> None:
-        traits, layout = TableTraits(store.schema), store.context.layout
+    def _sync(
+        self, identifier: Identifier, context: TableContext, schema: TableSchema
+    ) -> IcebergReport | None:
+        """Writes the metadata, then the entry in the catalog that `schema` names."""
+        done, traits, layout = sync_iceberg(context), TableTraits(schema), context.layout
         place = find_place(layout, traits.iceberg_storage)
-        if done is None or place is None or traits.iceberg_catalog is None:
-            return
-        entry = CatalogEntry(identifier, place, all_places(layout), done.version, store.fileio.exists_file)
-        self.catalogs.put(traits.iceberg_catalog, entry)
+        if done is not None and place is not None and traits.iceberg_catalog is not None:
+            entry = CatalogEntry(
+                identifier, place, all_places(layout), done.version, context.fileio.exists_file
+            )
+            self.catalogs.put(traits.iceberg_catalog, entry)
+        return done

@@ -83,7 +83,7 @@ def check_steps(
 def steps_on(snapshots: SnapshotStore, base: Snapshot | None, properties: Mapping[str, str]) -> Steps:
     """Of a commit on `base`: what encode_steps wrote, with each source that FORGET_ALL means there.
 
-    Where nobody can tell which those are, nobody goes on from them either.
+    None where the positions of the base are unknown (TS1470): no reader resumes from them.
     """
     steps = steps_of(properties)
     if _EACH not in steps:

@@ -105,7 +105,9 @@ class Scanner:
             if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
         ]
         hides_inbox = TableTraits(schema).has_inbox
-        waiting_rows = sum(entry.file.row_count for entry in entries if not entry.file.level) * hides_inbox
+        waiting_rows = 0
+        if hides_inbox:
+            waiting_rows = sum(entry.file.row_count for entry in entries if not entry.file.level)
         level_min = max(level_min, int(hides_inbox))
         if level_min:
             entries = [entry for entry in entries if entry.file.level >= level_min]
