@@ -21,6 +21,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 from tablestore_engine.cli.command_list import ENTRIES, overview, unknown_command
 from tablestore_engine.cli.command_parser import CommandParser
 from tablestore_engine.cli.output import say, write_out
+from tablestore_engine.cli.without_pandas import leave_out_pandas
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.interrupts import Terminated, interrupted_by_sigterm
 
@@ -77,6 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         write_out(version_lines())
         return 0
     plugins = {} if words[0] in COMMANDS else _plugins()
+    if argv is None and words[0] in COMMANDS and not ENTRIES[words[0]].is_passed_on:
+        leave_out_pandas()
     register = _find_register(words[0], plugins)
     if register is None:
         say(unknown_command(words[0], [*COMMANDS, *plugins, "--version", "--help"]))
