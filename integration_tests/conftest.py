@@ -12,7 +12,7 @@ How Spark runs plans, by suite. "Interpreted": without generated code and adapti
 
 suite                                       make test, pytest            make test-nightly
 adapter, spark, kafka, ingest, s3, ui,      interpreted                  as users run
-kills, cluster
+kills, cluster, pipelines
 conformance; soak's attack of queries       interpreted, by their own    interpreted, by their own
                                             settings (many queries)      settings
 docs, demo, interop, packaging              as users run                 as users run
@@ -35,7 +35,7 @@ from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
 
 HERE = Path(__file__).parent
-_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster"}
+_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines"}
 _OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"  # every JVM of Spark reads it
 _FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m"
 

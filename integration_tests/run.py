@@ -62,6 +62,7 @@ SUITES: dict[str, list[str]] = {
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "demo": ["integration_tests/demo", "-m", "not nightly"],
+    "pipelines": ["integration_tests/pipelines", "-m", "not nightly"],
     "cluster": ["integration_tests/cluster", "-m", "not nightly"],
     "packaging": ["integration_tests/packaging", "-m", "not nightly"],
     "ui": [
@@ -78,7 +79,9 @@ NIGHTLY: dict[str, list[str]] = {
     # every test, also those of the day: here Spark runs as users run it (conftest.py)
     **{
         name: [f"integration_tests/{name}"]
-        for name in ("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "kills", "cluster")
+        for name in (
+            *("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "kills", "cluster", "pipelines"),
+        )
     },
     "unit": ["tests"],
     "store unit": [
