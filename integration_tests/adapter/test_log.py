@@ -63,7 +63,7 @@ def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(
     logged: Shop, broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No table, no staged rows; the error names the brokers. TABLESTORE_KAFKA wins over those of the profile."""
-    logged.output["log"] = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.socket.timeout.ms": "2000"}
+    logged.output["log"] = {"kafka.bootstrap.servers": "127.0.0.1:9", "kafka.default.api.timeout.ms": "1000"}
     logged.orders(GOOD)
     logged.dbt("seed")
     logged.dbt("run", "--select", "stg_orders", "orders", ok=False)

@@ -331,7 +331,9 @@ def test_several_partitions(broker: BrokerInfo, opened: OPENED) -> None:
 def test_brokers_that_are_away(opened: OPENED) -> None:
     """TS1433 names them; a user who names none is told so: TS1436."""
     spec = spec_of("debezium-json", "orders")
-    with opened(**{"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.socket.timeout.ms": "1000"}) as engine:
+    with opened(
+        **{"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "1000"}
+    ) as engine:
         with pytest.raises(RetryError, match="TS1433"):
             engine.ingest(spec)
         assert engine.find_table("d.t") is None

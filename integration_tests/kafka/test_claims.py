@@ -228,7 +228,7 @@ def test_a_drop_with_the_brokers_away_drops_nothing(broker: BrokerInfo, tmp_path
     topic = f"dropped-{uuid.uuid4().hex}"
     with _engine(broker, tmp_path) as engine:
         engine.write("d.t", _row(1), _spec(topic))
-    away = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.socket.timeout.ms": "1000"}
+    away = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "1000"}
     with Engine(str(tmp_path), log=away) as engine:
         with pytest.raises(RetryError, match="TS1702"):
             engine.drop_table("d.t")

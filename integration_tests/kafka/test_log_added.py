@@ -28,14 +28,14 @@ def _row(number: int, value: str) -> pa.Table:
     return pa.table({"id": [number], "v": [value]})
 
 
-def _engine_at(folder: Path, url: str) -> Engine:
-    log = {"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000"}
+def _engine_at(folder: Path, url: str, **log: str) -> Engine:
+    log = {"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000", **log}
     return Engine(str(folder), log=log, spark=SparkSettings("local[1]"))
 
 
-def _engine(folder: Path, url: str) -> Engine:
-    """A table `d.t` of two snapshots, without a log."""
-    engine = _engine_at(folder, url)
+def _engine(folder: Path, url: str, **log: str) -> Engine:
+    """A table `d.t` of two snapshots, without a log; `log`: more settings of its clients."""
+    engine = _engine_at(folder, url, **log)
     for value in ("a", "b"):
         engine.write("d.t", _row(1, value), WriteSpec(table=TableSpec(primary_key=("id",))))
     return engine
@@ -53,7 +53,7 @@ def test_a_log_added_later_holds_the_whole_table(broker: BrokerInfo, tmp_path: P
 
 def test_without_brokers_the_table_stays_without_a_log(tmp_path: Path) -> None:
     """Topics come before the schema that names them: an error leaves rows and options as they were."""
-    with _engine(tmp_path, "127.0.0.1:1") as engine:
+    with _engine(tmp_path, "127.0.0.1:1", **{"kafka.default.api.timeout.ms": "1000"}) as engine:
         with pytest.raises(RetryError, match="TS1702"):
             engine.write("d.t", _row(2, "c"), _with_log())
         table = engine.table("d.t")

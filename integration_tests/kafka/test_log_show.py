@@ -165,7 +165,7 @@ def test_brokers_that_are_away(broker: BrokerInfo, table: LoggedTable, tmp_path:
     assert show(table, "--bootstrap", broker.url, "--prometheus", str(file)).returncode == 0
     assert f'tablestore_log_lag_snapshots{{table="d.t",log="{table.topic}"}} 0\n' in file.read_text()
     away = tmp_path / "away.properties"
-    away.write_text("bootstrap.servers=127.0.0.1:1\n")
+    away.write_text("bootstrap.servers=127.0.0.1:1\ndefault.api.timeout.ms=1000\n")
     done = show(table, "d.t", "--kafka-config", str(away))
     assert (done.returncode, "TS1702" in done.stderr) == (1, True)
     done = show(table, "--kafka-config", str(away), "--prometheus", str(file))

@@ -70,7 +70,7 @@ def shop(own_broker: Path, tmp_path: Path) -> Iterator[Shop]:
     actions: dict[str, Callable[[], object]] = {}
     runtime = Runtime(on_crash_point=lambda name: actions.pop(name, lambda: None)())
     options = {"log.system": "kafka", "kafka.topic": f"pending-{uuid.uuid4().hex}"}
-    log = {"kafka.bootstrap.servers": broker.url, "kafka.socket.timeout.ms": "2000"}
+    log = {"kafka.bootstrap.servers": broker.url, "kafka.default.api.timeout.ms": "3000"}
     with Engine(str(tmp_path), log=log, runtime=runtime) as engine:
         shop = Shop(
             engine, broker, actions, WriteSpec(table=TableSpec(options=options), mode=WriteMode.APPEND)

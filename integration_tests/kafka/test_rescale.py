@@ -19,6 +19,11 @@ def _engine(folder: Path, url: str) -> Engine:
     return Engine(str(folder), log={"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000"})
 
 
+def _engine_without_brokers(folder: Path) -> Engine:
+    log = {"kafka.bootstrap.servers": "127.0.0.1:1", "kafka.default.api.timeout.ms": "1000"}
+    return Engine(str(folder), log=log)
+
+
 def _rows(first: int, after: int, value: str) -> pa.Table:
     return pa.table({"id": list(range(first, after)), "v": [value] * (after - first)})
 
@@ -62,7 +67,7 @@ def test_a_topic_follows_its_buckets(broker: BrokerInfo, tmp_path: Path) -> None
 
 def test_brokers_that_are_away(broker: BrokerInfo, tmp_path: Path) -> None:
     """Without brokers nothing is rescaled."""
-    with _engine(tmp_path, broker.url) as engine, _engine(tmp_path, "127.0.0.1:1") as alone:
+    with _engine(tmp_path, broker.url) as engine, _engine_without_brokers(tmp_path) as alone:
         _made(engine, 1)
         with pytest.raises(TablestoreError, match="TS17"):
             alone.table("d.t").rescale(2)

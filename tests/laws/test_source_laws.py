@@ -19,8 +19,8 @@ from tests.doses import examples
 from tests.laws.test_stream_laws import SHAPES, STEPS, VALUES, run_step
 from tests.unit.datasource.query_world import POINTS, Checkpoint, Crash, reader_of, run_query
 from tests.unit.store.expiry_world import newest
-from tests.unit.store.table_world import make_table, put
-from tests.unit.stream.stream_world import fold, state_of
+from tests.unit.store.table_world import Row, make_table, put
+from tests.unit.stream.stream_world import fold, reader, state_of
 
 OF_MAKE_TEST = {"keyed, partitioned", "keyed, written by others", "no key"}
 MODES = {"latest-full": {}, "earliest": {}, "latest": {}, "from-snapshot": {"scan.snapshot-id": "1"}}
@@ -103,6 +103,42 @@ def test_a_death_in_the_first_batch_moves_no_beginning(
         before = states[begun] if mode == "latest" else states[0]
         assert fold(before, checkpoint.rows, store.schema.primary_keys) == state_of(
             store, store.snapshots.find_latest_id() or 0
+        )
+
+
+@pytest.mark.parametrize("shape", sorted(OF_MAKE_TEST))
+@given(
+    first=STEPS,
+    rows=VALUES,
+    later=STEPS,
+    mode=st.sampled_from(("latest-full", "earliest")),
+    cut=st.integers(1, 3),
+)
+@settings(max_examples=examples(5, 60))
+def test_a_query_that_takes_a_consumer_over_resumes_within_its_snapshot(
+    shape: str, first: Any, rows: Any, later: Any, mode: str, cut: int
+) -> None:
+    """A reader in Python stops after `cut` rows, mostly in the middle of a snapshot; a query with its consumer gets
+    the other rows: both together fold to the table.
+    """
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(slices_module, "SLICE_BYTES", 2_000)
+        root, checkpoint, read = Path(folder), Checkpoint(), list[Row]()
+        store = make_table(root, **SHAPES[shape])
+        for what, values in (*first, ("put", rows)):
+            run_step(store, what, values)
+        stream = reader(store, mode, batch_rows=1, consumer_id="q")
+        for batch in stream:
+            read += batch.to_pylist()
+            if len(read) == cut:
+                break
+        stream.commit()
+        for what, values in later:
+            run_step(store, what, values)
+        run_query(reader_of(root, **{"scan.mode": mode, "consumer-id": "q"}), checkpoint)
+        last = store.snapshots.find_latest_id() or 0
+        assert fold(state_of(store, 0), [*read, *checkpoint.rows], store.schema.primary_keys) == state_of(
+            store, last
         )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.log.kafka.client_keys import ANSWER_MS
 from tablestore_engine.log.kafka.client_translation import check_log_in
 from tablestore_engine.options import OPTIONS
 
@@ -48,7 +49,7 @@ class ClientConfig:
 
     `properties`: librdkafka configuration without the prefix `kafka.`; `registry`: settings of the schema registry
     without theirs. `subject`: what the clients are for, in errors. `group_id`: no group is ever joined, but a consumer
-    must have one.
+    must have one. `timeout_s`: seconds until brokers must have answered.
     """
 
     properties: Mapping[str, str] = field(repr=False)
@@ -87,7 +88,25 @@ def profile_config(
             fix="add it to `log:` of the profile, or give --bootstrap or TABLESTORE_KAFKA",
         )
     properties = client_properties({}, profile, subject)
-    return ClientConfig(properties, registry_settings(profile), subject=subject, group_id=group_id)
+    return ClientConfig(
+        properties,
+        registry_settings(profile),
+        subject=subject,
+        group_id=group_id,
+        timeout_s=answer_seconds(profile, subject),
+    )
+
+
+def answer_seconds(profile: Mapping[str, str], owner: str) -> float:
+    """How long a profile lets brokers be silent: kafka.default.api.timeout.ms. Raises TS1701."""
+    said = str(profile.get(KAFKA_PREFIX + ANSWER_MS, "10000")).strip()
+    if not said.isdecimal() or int(said) == 0:
+        raise options_conflict(
+            owner,
+            f"'{KAFKA_PREFIX}{ANSWER_MS}' is {said!r}, expected milliseconds, 1 or more",
+            "write a whole number, or leave it out: 10000",
+        )
+    return int(said) / 1000
 
 
 def client_properties(options: Mapping[str, str], profile: Mapping[str, str], owner: str) -> dict[str, str]:
@@ -95,6 +114,7 @@ def client_properties(options: Mapping[str, str], profile: Mapping[str, str], ow
     said = {key: value for key, value in profile.items() if key.startswith(KAFKA_PREFIX)}
     said.update({key: value for key, value in options.items() if key in _TUNING})
     client = {key.removeprefix(KAFKA_PREFIX): str(value) for key, value in said.items()}
+    client.pop(ANSWER_MS, None)  # answer_seconds reads it
     check_log_in(client)
     if not client.get("bootstrap.servers"):
         raise options_conflict(

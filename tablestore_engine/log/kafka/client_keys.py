@@ -69,7 +69,6 @@ OF_JAVA: Mapping[str, str] = MappingProxyType(
         "value.deserializer": _ENCODED,
         "partitioner.class": "leave it out: a partition of the topic is a bucket of the table",
         "max.block.ms": _WAITS,
-        "default.api.timeout.ms": _WAITS,
         "socket.connection.setup.timeout.max.ms": "write kafka.socket.connection.setup.timeout.ms",
         "exclude.internal.topics": "leave it out: a table reads its own two topics",
         "transaction.two.phase.commit.enable": "leave it out: transactions are the engine's",
@@ -116,8 +115,12 @@ _NAMES = """
     transaction.timeout.ms transactional.id
 """
 KNOWN = frozenset(_NAMES.split())
+ANSWER_MS = (
+    "default.api.timeout.ms"  # Java's name; the engine keeps to it by itself, librdkafka has no such setting
+)
+OF_ENGINE = frozenset({ANSWER_MS})
 _STORES = ("ssl.truststore.location", "ssl.truststore.type", "ssl.keystore.type", "sasl.jaas.config")
-_ALL = sorted({*KNOWN, *SAME_AS, *OF_JAVA, *_STORES})
+_ALL = sorted({*KNOWN, *OF_ENGINE, *SAME_AS, *OF_JAVA, *_STORES})
 
 
 def is_client_key(key: str) -> bool:

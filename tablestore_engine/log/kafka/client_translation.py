@@ -12,7 +12,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.kafka.client_keys import KNOWN, OF_JAVA, SAME_AS, find_nearest, is_client_key
+from tablestore_engine.log.kafka.client_keys import (
+    KNOWN,
+    OF_ENGINE,
+    OF_JAVA,
+    SAME_AS,
+    find_nearest,
+    is_client_key,
+)
 from tablestore_engine.log.kafka.jaas import LoginModule, parse_jaas
 
 _PREFIX = "kafka."
@@ -84,7 +91,7 @@ def check_log_in(client: Mapping[str, str]) -> None:
 def _translate(key: str, value: str, source: str) -> tuple[str, str]:
     """One key without the prefix."""
     name = SAME_AS.get(key, key)
-    if name not in KNOWN:
+    if name not in KNOWN | OF_ENGINE:
         if key in OF_JAVA:
             raise _untranslatable(key, source, "librdkafka has no such setting", OF_JAVA[key])
         near = find_nearest(key)

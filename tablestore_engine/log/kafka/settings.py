@@ -24,6 +24,7 @@ from tablestore_engine.log.kafka.client_config import (
     KAFKA_PREFIX,
     REGISTRY_PREFIX,
     ClientConfig,
+    answer_seconds,
     client_properties,
     options_conflict,
     registry_settings,
@@ -129,9 +130,8 @@ def resolve_log(
         topic=topic,
         partitions=partitions,
         mode=mode,
-        client=ClientConfig(
-            client_properties(options, profile or {}, table),
-            _registry(profile or {}, table) if formats.needs_registry(is_keyed=is_keyed) else {},
+        client=replace(
+            _client(options, profile or {}, table, with_registry=formats.needs_registry(is_keyed=is_keyed)),
             subject=f"the log of {table} (topic {topic})",
             group_id=f"tablestore-{table_uuid}",
         ),
@@ -141,6 +141,16 @@ def resolve_log(
         formats=formats,
         is_eventual=is_eventual,
         shards=shards,
+    )
+
+
+def _client(
+    options: Mapping[str, str], profile: Mapping[str, str], table: str, *, with_registry: bool
+) -> ClientConfig:
+    return ClientConfig(
+        client_properties(options, profile, table),
+        _registry(profile, table) if with_registry else {},
+        timeout_s=answer_seconds(profile, table),
     )
 
 

@@ -320,6 +320,17 @@ def test_plain_json_without_tombstones_takes_inserts_only() -> None:
     assert resolve({**expiring, "log.ignore-delete": "true"}, is_keyed=False).formats.ignore_delete
 
 
+def test_time_that_brokers_have_to_answer_is_the_profiles() -> None:
+    """In milliseconds, by Java's name, and not handed on to librdkafka; 10 s where a profile has none."""
+    assert resolve().client.timeout_s == 10.0
+    client = resolve(profile={**PROFILE, "kafka.default.api.timeout.ms": "2500"}).client
+    assert (client.timeout_s, client.properties) == (2.5, {"bootstrap.servers": "a:1"})
+    for wrong in ("0", "-1", "soon", "1.5"):
+        with pytest.raises(FixRequest, match=r"(?s)TS1701.*'kafka\.default\.api\.timeout\.ms' is") as refused:
+            resolve(profile={**PROFILE, "kafka.default.api.timeout.ms": wrong})
+        assert repr(wrong) in str(refused.value)
+
+
 @pytest.mark.parametrize("key", ["log.format", "log.key.format"])
 def test_avro_needs_a_registry_of_the_profile(key: str) -> None:
     """TS1766 without one; its settings lose their prefix, and no text of ours shows a password."""
