@@ -19,7 +19,7 @@ export TABLESTORE_CACHE := $(CACHE)
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark test-conformance test-kills soak soak-broker chaos fuzz bench docs clean
+.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark test-conformance test-kills soak soak-broker chaos pipelines fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -136,6 +136,9 @@ soak-broker: $(READY) ## Test: kill the broker again and again, count what is do
 
 chaos: $(READY) ## Test: everything killed 2,000 times over a bad network (BROKERS=3; ARGS='--kills 200 --seed 7' for a part)
 	@$(BIN)/python -m integration_tests.chaos.run --brokers $(or $(BROKERS),1) $(ARGS)
+
+pipelines: $(READY) ## Measure: changed_keys models after TPC-H or TPC-DI, each judged and beside its full refresh (ARGS='tpch --scale 0.1')
+	@$(BIN)/python -m integration_tests.pipelines.run $(or $(ARGS),tpch)
 
 fuzz: $(READY) ## Test: 20,000 changes of each kind of metadata file (some hours)
 	@$(BIN)/python -m tests.fuzz.metadata

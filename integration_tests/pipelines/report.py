@@ -23,7 +23,7 @@ def summary(histories: Sequence[Played]) -> dict[str, Any]:
     names = dict.fromkeys(run.model for run in runs)
     models = {name: _model([run for run in runs if run.model == name]) for name in names}
     return {
-        "batches": sum(len(played.batches) - 1 for played in histories),
+        "batches": sum(1 for played in histories for one in played.batches if one["batch"]),
         "kills": sum(played.kills for played in histories),
         "compared": sum(played.compared for played in histories),
         "findings": [one for played in histories for one in played.findings],

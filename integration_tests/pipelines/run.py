@@ -21,11 +21,12 @@ from integration_tests.pipelines.feed import Feed
 from integration_tests.pipelines.play import Played, play
 from integration_tests.pipelines.project import Project
 from integration_tests.pipelines.report import keep, summary, table
+from integration_tests.pipelines.tpcdi.feed import TpcdiFeed
 from integration_tests.pipelines.tpch.feed import TpchFeed
 from tablestore_engine.api import SparkSettings
 
 ROOT = Path(__file__).resolve().parents[2]
-FEEDS: Mapping[str, Callable[[float, int, float], Feed]] = {"tpch": TpchFeed}
+FEEDS: Mapping[str, Callable[[float, int, float], Feed]] = {"tpch": TpchFeed, "tpcdi": TpcdiFeed}
 SHARE = 0.001  # as the refresh functions of TPC-H
 
 

@@ -12,12 +12,16 @@ import pytest
 
 from integration_tests.pipelines.play import ALL, KEYS, Played
 from integration_tests.pipelines.run import history
+from integration_tests.pipelines.tpcdi.feed import TpcdiFeed
 from integration_tests.pipelines.tpch.feed import TpchFeed
+from integration_tests.soak.query_attack.planted import planted
 
 CONF = {"spark.sql.shuffle.partitions": "2"}
 SEED = int(os.environ.get("TABLESTORE_SEED", "1"))
 # of the 22, those that compare all rows today (decision 0113); a better plan takes one out
 TPCH_IN_FULL = {"q11", "q13", "q15", "q20", "q22"}
+# dim_account only in the first batch: the file of changed accounts had no row before
+TPCDI_IN_FULL = {"audit", "dim_customer", "dim_account"}
 
 pytestmark = [pytest.mark.folders, pytest.mark.filterwarnings("ignore")]
 
@@ -41,6 +45,28 @@ def test_tpch_models_equal_their_full_queries_after_each_batch(tmp_path: Path) -
     assert {"q01", "q05", "q18", "q21"} <= ways(played, KEYS)
 
 
+def test_tpcdi_models_equal_their_full_queries_after_each_day(tmp_path: Path) -> None:
+    """Change data capture, full copies, new prices and corrected ones: 22 tables have the rows of their queries, also
+    where a model reads others, and dimensions have versions.
+    """
+    played = history(TpcdiFeed(0.01, 1, 0.001), tmp_path, batches=3, seed=1, conf=CONF, full_each=3)
+    assert played.findings == []
+    assert played.compared == 22 * (4 + 1)
+    assert ways(played, ALL) <= TPCDI_IN_FULL
+    assert {"dim_account", "dim_trade", "fact_market_history"} <= ways(played, KEYS)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("number", range(3))
+def test_tpcdi_models_are_right_over_two_hundred_days(tmp_path: Path, number: int) -> None:
+    """Three seeds, of each 200 days with 34 killed runs: no wrong row."""
+    seed = SEED + number
+    feed = TpcdiFeed(0.01, seed, 0.001)
+    played = history(feed, tmp_path, batches=200, seed=seed, conf=CONF, full_each=20, kills=34)
+    assert played.findings == []
+    assert played.kills > 0
+
+
 @pytest.mark.nightly
 def test_tpch_models_are_right_after_killed_runs(tmp_path: Path) -> None:
     """Runs that die by SIGKILL in any model leave nothing behind that the next run would take for done."""
@@ -49,3 +75,13 @@ def test_tpch_models_are_right_after_killed_runs(tmp_path: Path) -> None:
     )
     assert played.findings == []
     assert played.kills > 0
+
+
+@pytest.mark.nightly
+def test_an_error_in_affected_keys_is_found(tmp_path: Path) -> None:
+    """Deletes that are not followed, put into the engine on purpose, are wrong rows here."""
+    with planted("no-deletes"):
+        played = history(TpchFeed(0.002, 1, 0.01), tmp_path, batches=1, seed=1, conf=CONF)
+    wrong = " ".join(played.findings)
+    assert "differs from DuckDB" in wrong
+    assert "differs from Spark" in wrong

@@ -1,0 +1,1 @@
+"""TPC-DI-shaped: daily files of a broker's systems, SCD2 dimensions with effective dates, facts, messages, audits."""
