@@ -24,7 +24,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.empty_query import EmptyQuery, means_the_same, prove_empty
 from tablestore_engine.sql.interval_bounds import HIGH, LOW, with_placeholders
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.read.predicate import is_comparable
+from tablestore_engine.store.files.comparable_values import is_comparable
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.value_intervals import ColumnIntervals, FileIntervals
 from tablestore_engine.warehouse.warehouse import Warehouse

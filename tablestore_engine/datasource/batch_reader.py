@@ -25,6 +25,7 @@ from tablestore_engine.datasource.stream_walk import StreamWalk
 from tablestore_engine.format.data_type import TIMESTAMP_ROOTS
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.files.comparable_values import comparable
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import (
     ANYTHING,
@@ -35,7 +36,6 @@ from tablestore_engine.store.read.predicate import (
     Operator,
     Predicate,
     Prefix,
-    comparable,
 )
 from tablestore_engine.store.read.scan import is_merged
 from tablestore_engine.store.table_context import TableContext

@@ -24,11 +24,11 @@ import numpy as np
 
 from tablestore_engine.format.scalar import days_from_date
 from tablestore_engine.spark.spark_internals import Jvm
+from tablestore_engine.store.files.comparable_values import Comparable
 from tablestore_engine.store.read.predicate import (
     ANYTHING,
     NOTHING,
     And,
-    Comparable,
     Compare,
     Missing,
     OneOf,

@@ -16,7 +16,10 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.orphan_notice import Sweeps
+from tablestore_engine.store.commit.snapshot_claim import MainDestination
+from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.metadata.consumer_files import ConsumerStore
@@ -159,3 +162,22 @@ class TableContext:
     def task_table(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> TaskTable:
         """The table as tasks see it; `schema` may not exist yet; `options` replace the table's for this write."""
         return TaskTable(self.layout, TableTraits(schema, options or {}))
+
+
+def committer_of(context: TableContext) -> Committer:
+    """The commit loop of one branch."""
+    return Committer(
+        fileio=context.fileio,
+        layout=context.layout,
+        files=SnapshotFiles(context.fileio, context.layout, context.manifests, context.runtime),
+        manifests=context.manifests,
+        main=MainDestination(
+            context.snapshots,
+            context.schemas,
+            context.guard,
+            context.sweeps,
+            context.runtime,
+            None if context.seen is None else context.seen.newest_schema_id,
+        ),
+        runtime=context.runtime,
+    )

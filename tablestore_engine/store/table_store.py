@@ -24,9 +24,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
-from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Committer, Plan
-from tablestore_engine.store.commit.snapshot_claim import MainDestination, StageExistsError
-from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
+from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Plan
+from tablestore_engine.store.commit.snapshot_claim import StageExistsError
 from tablestore_engine.store.conversion import convert_table
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
@@ -34,6 +33,7 @@ from tablestore_engine.store.expiry.expiry_rules import Hold
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_alter
+from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.metadata.identity import find_identity, identity_by, table_gone
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
@@ -51,7 +51,7 @@ from tablestore_engine.store.rows.row_condition import BoundCondition
 from tablestore_engine.store.stage.append_to_stage import More, write_more
 from tablestore_engine.store.stage.staged_destination import StagedDestination
 from tablestore_engine.store.stage.staging import Staging, find_staged, staged_branch, staged_context
-from tablestore_engine.store.table_context import TableContext
+from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, with_commit
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
@@ -185,7 +185,7 @@ class TableStore:
         self, plan: ScanPlan, wanted: BoundCondition, columns: Sequence[str] | None = None
     ) -> pa.Table:
         """The rows that the condition is TRUE of; only files that can have any are opened."""
-        return read_matching(self.fileio, plan, wanted, columns)
+        return read_matching(self.fileio, plan, wanted, columns, self._memory)
 
     def read_batches(
         self,
@@ -196,11 +196,17 @@ class TableStore:
         limit: int | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """Rows as a stream: those that a condition is TRUE of, and so many at most."""
-        return read_some(self.fileio, plan, wanted, columns, limit)
+        return read_some(self.fileio, plan, wanted, columns, limit, self._memory)
 
-    def find_rows(self, snapshot: Snapshot, keys: pa.Table) -> pa.Table:
+    def find_rows(self, snapshot: Snapshot, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         """The visible rows of these keys at a snapshot of a keyed table. See store.read.key_lookup."""
-        return find_rows(self.fileio, self.plan_scan(snapshot), keys)
+        return find_rows(self.fileio, self.plan_scan(snapshot), keys, columns, cache=self._memory)
+
+    @property
+    def _memory(self) -> KeyCache | None:
+        """What this handle remembers of data files, if it has looked at the table: their names are given once."""
+        context = self.pinned or next(iter(self._held), None)
+        return None if context is None else context.key_cache
 
     def bucket_states(
         self, snapshot: Snapshot | None, wanted: Callable[[BucketId], bool] | None = None
@@ -379,22 +385,3 @@ def _commit(
         )
     except StageExistsError:
         return append(str(stage))
-
-
-def committer_of(context: TableContext) -> Committer:
-    """The commit loop of one branch."""
-    return Committer(
-        fileio=context.fileio,
-        layout=context.layout,
-        files=SnapshotFiles(context.fileio, context.layout, context.manifests, context.runtime),
-        manifests=context.manifests,
-        main=MainDestination(
-            context.snapshots,
-            context.schemas,
-            context.guard,
-            context.sweeps,
-            context.runtime,
-            None if context.seen is None else context.seen.newest_schema_id,
-        ),
-        runtime=context.runtime,
-    )

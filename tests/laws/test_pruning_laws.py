@@ -20,13 +20,13 @@ from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.store.files.comparable_values import Comparable, comparable, is_comparable
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import (
     ANYTHING,
     NOTHING,
     And,
-    Comparable,
     Compare,
     Like,
     Missing,
@@ -35,8 +35,6 @@ from tablestore_engine.store.read.predicate import (
     Or,
     Predicate,
     Prefix,
-    comparable,
-    is_comparable,
     matching,
     negate,
 )

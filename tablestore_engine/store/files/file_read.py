@@ -10,21 +10,28 @@ PAIMON     `ParquetInput` is one open file: dataset readers would add columns of
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.key_order import Index
+from tablestore_engine.store.files.column_facts import StoredColumns
+from tablestore_engine.store.files.group_facts import GroupFacts
+from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.parquet_input import ParquetInput
+from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 
 Part = tuple[int, int]
 WHOLE: Part = (0, 1)
+_TAKEN_SHARE = 16  # of so many rows one: fewer are taken by number
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,17 @@ class FileReader:
 
     fileio: FileIO
     schema: TableSchema
+    footers: FooterCache | None = field(default=None, compare=False, repr=False)
+
+    @cached_property
+    def _columns(self) -> StoredColumns:
+        return StoredColumns(self.schema)
+
+    @contextmanager
+    def open(self, file: StoredFile) -> Iterator[OpenFile]:
+        """The file for several reads of it."""
+        with self._input(file) as parquet:
+            yield OpenFile(self, file, parquet, GroupFacts(parquet.footer, file, self._columns))
 
     def read(
         self,
@@ -56,7 +74,7 @@ class FileReader:
     ) -> pa.Table:
         """All physical rows (of some row groups) in file order, hidden ones too."""
         rows = self._decode(file, columns, keep=keep, groups=groups, parallel=parallel)
-        return self._evolved(rows, file, columns, keep)
+        return self.evolved(rows, file, columns, keep)
 
     def read_visible(
         self,
@@ -70,7 +88,7 @@ class FileReader:
         rows = self._decode(file, columns, keep=keep, parallel=parallel)
         if file.deleted:  # before the casts: hidden rows need none
             rows = rows.filter(pa.array(visible_mask(file, rows.num_rows)))
-        return self._evolved(rows, file, columns, keep)
+        return self.evolved(rows, file, columns, keep)
 
     def read_blocks(
         self,
@@ -81,11 +99,11 @@ class FileReader:
         rows_max: int,
     ) -> Iterator[RowBlock]:
         """All physical rows in file order, about `rows_max` at a time, and never the whole of a large file."""
-        names, first = self._stored_names(file, columns, keep), 0
-        with ParquetInput(self.fileio, file.path) as parquet:
+        names, first = self.stored_names(file, columns, keep), 0
+        with self._input(file) as parquet:
             groups = _part_of(len(parquet.group_starts) - 1, WHOLE)
             for rows in _portions_of(parquet, names, rows_max, groups):
-                yield RowBlock(first, self._evolved(rows, file, columns, keep))
+                yield RowBlock(first, self.evolved(rows, file, columns, keep))
                 first += rows.num_rows
 
     def read_visible_blocks(
@@ -101,8 +119,8 @@ class FileReader:
         """The rows of read_visible, about `rows_max` at a time; no table is empty. `part` of its row groups: number and
         count. Raises FixData TS1390 as well.
         """
-        names = self._stored_names(file, columns, keep)
-        with ParquetInput(self.fileio, file.path) as parquet:
+        names = self.stored_names(file, columns, keep)
+        with self._input(file) as parquet:
             visible = visible_mask(file, int(parquet.group_starts[-1])) if file.deleted else None
             groups = _part_of(len(parquet.group_starts) - 1, part)
             first = int(parquet.group_starts[groups.start])
@@ -111,29 +129,25 @@ class FileReader:
                 first += rows.num_rows
                 kept = rows if mine is None else rows.filter(pa.array(mine))
                 if kept.num_rows:
-                    yield self._evolved(kept, file, columns, keep)
+                    yield self.evolved(kept, file, columns, keep)
 
     def read_positions(
         self,
         file: StoredFile,
-        positions: npt.NDArray[np.int64],
+        positions: Index,
         columns: Sequence[str] | None = None,
         *,
         keep: Sequence[str] = (),
+        parallel: bool = False,
     ) -> pa.Table:
         """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
-        names = self._stored_names(file, columns, keep)
-        with ParquetInput(self.fileio, file.path) as parquet:
-            starts = parquet.group_starts
-            group_of = np.searchsorted(starts, positions, side="right") - 1
-            groups = np.unique(group_of)
-            rows = _rows_of(parquet, names, groups.tolist())
-        lengths = starts[groups + 1] - starts[groups]
-        offsets = np.concatenate([[0], np.cumsum(lengths)[:-1]])  # where each group begins in what was read
-        local = positions - starts[group_of] + offsets[np.searchsorted(groups, group_of)]
-        return self._evolved(take_rows(rows, local), file, columns, keep)
+        with self.open(file) as opened:
+            return opened.read_positions(positions, columns, keep=keep, parallel=parallel)
 
     # --------------------------------------------------------------------------------------------------------
+
+    def _input(self, file: StoredFile) -> ParquetInput:
+        return ParquetInput(self.fileio, file.path, self.footers)
 
     def _decode(
         self,
@@ -144,13 +158,11 @@ class FileReader:
         groups: Sequence[int] | None = None,
         parallel: bool = False,
     ) -> pa.Table:
-        names = self._stored_names(file, columns, keep)
-        with ParquetInput(self.fileio, file.path) as parquet:
+        names = self.stored_names(file, columns, keep)
+        with self._input(file) as parquet:
             return _rows_of(parquet, names, groups, parallel=parallel)
 
-    def _stored_names(
-        self, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]
-    ) -> list[str]:
+    def stored_names(self, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]) -> list[str]:
         """The file's own names of what has to be read from it."""
         constants = self.schema.partition_keys
         wanted = [
@@ -160,11 +172,128 @@ class FileReader:
         ]
         return list(dict.fromkeys([*keep, *wanted]))
 
-    def _evolved(
+    def evolved(
         self, rows: pa.Table, file: StoredFile, columns: Sequence[str] | None, keep: Sequence[str]
     ) -> pa.Table:
+        """Rows of a file with the columns and types of the reader's schema."""
         constants: Mapping[str, object] = dict(zip(self.schema.partition_keys, file.partition, strict=True))
         return evolve(rows, file.schema, self.schema, columns, partition=constants, keep=keep)
+
+
+@dataclass(frozen=True)
+class OpenFile:
+    """One file, opened; its methods raise as those of FileReader. `facts`: of its row groups."""
+
+    reader: FileReader
+    file: StoredFile
+    parquet: ParquetInput
+    facts: GroupFacts
+
+    @property
+    def groups(self) -> range:
+        """Numbers of the row groups."""
+        return range(len(self.parquet.group_starts) - 1)
+
+    def visible_positions(self, groups: Sequence[int]) -> Index | None:
+        """Positions of the rows of ascending row groups that readers see; None: all, no deletion vector hides any."""
+        if not self.file.deleted:
+            return None
+        starts = self.parquet.group_starts
+        visible = visible_mask(self.file, int(starts[-1]))
+        parts = [np.flatnonzero(visible[starts[one] : starts[one + 1]]) + starts[one] for one in groups]
+        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+
+    def positions_of(self, groups: Sequence[int], places: Index) -> Index:
+        """The positions in the file of rows that read_groups gave: at `places` of all rows of these groups."""
+        first, offsets = self._shifts(groups)
+        at = np.searchsorted(offsets, places, side="right") - 1
+        return np.asarray(places + (first - offsets)[at], np.int64) if len(first) else places
+
+    def prefetch(self, groups: Sequence[int], columns: Sequence[str] | None, bytes_max: int) -> None:
+        """Have columns of row groups ready, where they are few bytes of an object."""
+        names = self.reader.stored_names(self.file, columns, ())
+        if names:
+            self.parquet.prefetch(groups, names, bytes_max)
+
+    def read_groups(
+        self,
+        groups: Sequence[int],
+        columns: Sequence[str] | None = None,
+        *,
+        visible: Index | None = None,
+        parallel: bool = False,
+    ) -> pa.Table:
+        """Rows of ascending row groups in file order; with `visible` those of these positions."""
+        names = self.reader.stored_names(self.file, columns, ())
+        rows = _rows_of(self.parquet, names, groups, parallel=parallel)
+        if visible is not None and len(visible) < rows.num_rows:  # before the casts: hidden rows need none
+            rows = _picked(rows, self._places(groups, visible))
+        return self.reader.evolved(rows, self.file, columns, ())
+
+    def read_positions(
+        self,
+        positions: Index,
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        parallel: bool = False,
+    ) -> pa.Table:
+        """The rows at `positions`, in that order; only the row groups that hold them are decoded, a step at a time."""
+        names, starts = self.reader.stored_names(self.file, columns, keep), self.parquet.group_starts
+        group_of = np.searchsorted(starts, positions, side="right") - 1
+        portions = self.parquet.portions(STEP_ROWS, np.unique(group_of).tolist()) or [[]]
+        parts, places = [], []
+        for groups in portions:
+            rows = _rows_of(self.parquet, names, groups, parallel=parallel)
+            mine = (
+                np.arange(len(positions)) if len(portions) == 1 else np.flatnonzero(np.isin(group_of, groups))
+            )
+            parts.append(_picked(rows, self._places(groups, positions[mine])))
+            places.append(mine)
+        found = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
+        order = np.concatenate(places)
+        if bool((order[1:] < order[:-1]).any()):
+            found = take_rows(found, np.argsort(order, kind="stable"))
+        return self.reader.evolved(found, self.file, columns, keep)
+
+    def rows_in(self, group: int) -> int:
+        """Physical rows of one row group."""
+        starts = self.parquet.group_starts
+        return int(starts[group + 1] - starts[group])
+
+    def read_parts(
+        self, group: int, columns: Sequence[str] | None = None, *, rows_max: int
+    ) -> Iterator[pa.Table]:
+        """The visible rows of one large row group, about `rows_max` at a time."""
+        names, starts = self.reader.stored_names(self.file, columns, ()), self.parquet.group_starts
+        visible = visible_mask(self.file, int(starts[-1]))
+        first = int(starts[group])
+        for rows in _portions_of(self.parquet, names, rows_max, range(group, group + 1)):
+            mine = visible[first : first + rows.num_rows]
+            first += rows.num_rows
+            kept = rows if bool(mine.all()) else rows.filter(pa.array(mine))
+            yield self.reader.evolved(kept, self.file, columns, ())
+
+    def _places(self, groups: Sequence[int], positions: Index) -> Index:
+        """Where rows of the file are among those of ascending row groups."""
+        first, offsets = self._shifts(groups)
+        at = np.searchsorted(first, positions, side="right") - 1
+        return np.asarray(positions + (offsets - first)[at], np.int64) if len(first) else positions
+
+    def _shifts(self, groups: Sequence[int]) -> tuple[Index, Index]:
+        """First position of each row group, in the file and among the rows of these groups."""
+        starts, chosen = self.parquet.group_starts, np.asarray(groups, np.int64)
+        sizes = starts[chosen + 1] - starts[chosen]
+        return np.asarray(starts[chosen], np.int64), np.asarray(np.cumsum(sizes) - sizes, np.int64)
+
+
+def _picked(rows: pa.Table, places: Index) -> pa.Table:
+    """Rows by number. A filter is several times faster than a take of many rows."""
+    if len(places) * _TAKEN_SHARE < rows.num_rows or bool((places[1:] <= places[:-1]).any()):
+        return take_rows(rows, places)
+    mask = np.zeros(rows.num_rows, np.bool_)
+    mask[places] = True
+    return rows.filter(pa.array(mask))
 
 
 def _rows_of(

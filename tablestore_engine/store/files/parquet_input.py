@@ -10,7 +10,7 @@ LIMIT      files of other engines have page checksums at most: their page header
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from types import TracebackType
 from typing import Self
 
@@ -22,29 +22,32 @@ import pyarrow.parquet as pq
 from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.object_input import fetch_ranges
-from tablestore_engine.format.checksum import ChunkChecksums, damaged, has_checksum, runs_of, verify_checksum
-from tablestore_engine.store.files.parquet_output import leaf_count
+from tablestore_engine.format.checksum import damaged, runs_of, verify_checksum
+from tablestore_engine.store.files.parquet_footer import (
+    DATA_FILE,
+    Footer,
+    FooterCache,
+    footer_bytes,
+    read_footer,
+)
 
-_TAIL = 8  # length of the footer, and the magic word
-_WHAT = "data file"
 _REMEMBERED_MAX = 100_000  # paths, some 20 MB
 
 
 class ParquetInput:
     """A context manager. Raises FixData TS1160 (damaged), TS1360 (unreadable), NotFound TS1201."""
 
-    def __init__(self, fileio: FileIO, path: str) -> None:
+    def __init__(self, fileio: FileIO, path: str, footers: FooterCache | None = None) -> None:
+        """`footers`: where the footer is known, or is remembered."""
         self._path = path
         self._source = fileio.open_input(path)
         self._is_of_python = isinstance(self._source, pa.PythonFile)
         try:
-            footer = _footer(self._source, path)
-            verify_checksum(footer, _WHAT, path)
-            known = pq.read_metadata(pa.BufferReader(footer))  # else Arrow reads 64 KiB of the end once more
+            self.footer = self._find_footer(footers)
             self._parquet = pq.ParquetFile(
                 self._source,
-                metadata=known,
-                page_checksum_verification=not has_checksum(footer),
+                metadata=self.footer.metadata,  # else Arrow reads 64 KiB of the end once more
+                page_checksum_verification=not self.footer.is_checked,
                 pre_buffer=not self._is_of_python,  # _check_chunks has fetched what is read
             )
         except (pa.ArrowException, OSError) as error:
@@ -63,14 +66,28 @@ class ParquetInput:
 
     @property
     def metadata(self) -> pq.FileMetaData:
-        """The footer."""
-        return self._parquet.metadata
+        """The footer as Arrow has it."""
+        return self.footer.metadata
 
-    @cached_property
+    @property
     def group_starts(self) -> npt.NDArray[np.int64]:
         """First row of each row group, and the row count at the end."""
-        counts = [self.metadata.row_group(i).num_rows for i in range(self.metadata.num_row_groups)]
-        return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return self.footer.group_starts
+
+    def prefetch(self, groups: Sequence[int], columns: Sequence[str], bytes_max: int) -> None:
+        """Have the chunks of an object ready by one request, where they are few bytes; nothing to do on a disk."""
+        if self._is_of_python and groups:
+            ranges = self._chunk_ranges(groups, columns)
+            if ranges and max(end for _, end in ranges) - min(start for start, _ in ranges) <= bytes_max:
+                fetch_ranges(self._source, ranges)
+
+    def _find_footer(self, footers: FooterCache | None) -> Footer:
+        known = None if footers is None else footers.find(self._path)
+        if known is None:
+            known = read_footer(self._source, self._path)
+            if footers is not None:
+                footers.put(self._path, known)
+        return known
 
     def read(
         self, columns: Sequence[str] | None, groups: Sequence[int] | None = None, *, parallel: bool = False
@@ -86,19 +103,22 @@ class ParquetInput:
             raise _unreadable(self._path, error) from error
 
     def read_portions(
-        self, columns: Sequence[str] | None, rows_max: int, wanted: range, *, parallel: bool = False
+        self, columns: Sequence[str] | None, rows_max: int, wanted: Sequence[int], *, parallel: bool = False
     ) -> Iterator[pa.Table]:
-        """The rows of neighbouring row groups in order, about `rows_max` at a time: groups, or parts of a large one.
+        """The rows of ascending row groups in order, about `rows_max` at a time: groups, or parts of a large one.
 
         Some writers make one row group of a file: decoded at once it would be as large as the file.
         """
-        sizes = np.diff(self.group_starts)[wanted.start : wanted.stop]
-        for portion in portions(sizes.tolist(), rows_max):
-            groups = wanted[portion.start : portion.stop]
+        for groups in self.portions(rows_max, wanted):
             if len(groups) > 1 or self.metadata.row_group(groups[0]).num_rows <= rows_max:
                 yield self.read(columns, groups, parallel=parallel)
             else:
                 yield from self._read_parts(columns, groups, rows_max)
+
+    def portions(self, rows_max: int, wanted: Sequence[int]) -> list[Sequence[int]]:
+        """The same row groups, those that are read together in one list."""
+        sizes = np.diff(self.group_starts)[list(wanted)]
+        return [wanted[portion.start : portion.stop] for portion in portions(sizes.tolist(), rows_max)]
 
     def _read_parts(
         self, columns: Sequence[str] | None, groups: Sequence[int], rows_max: int
@@ -123,27 +143,27 @@ class ParquetInput:
                 raise
         return pa.concat_tables(self._decode([group], columns, parallel=parallel) for group in groups)
 
-    @cached_property
-    def _sums(self) -> ChunkChecksums | None:
-        metadata = self.metadata
-        return ChunkChecksums.find(metadata.metadata, metadata.num_row_groups * metadata.num_columns)
-
     def _check_chunks(self, groups: Sequence[int], columns: Sequence[str] | None) -> None:
         """The sums of all chunks that will be decoded; neighbours are read as one."""
-        if self._sums is None:
-            fetch_ranges(self._source, self._chunk_ranges(groups, columns))
-            return
-        width, leaves = self.metadata.num_columns, self._leaves(columns)
-        runs = runs_of([group * width + leaf for group in groups for leaf in leaves])
-        ranges = [(int(self._sums.offsets[first]), int(self._sums.offsets[after])) for first, after in runs]
+        sums, ranges = self.footer.chunk_sums, self._chunk_ranges(groups, columns)
         fetch_ranges(self._source, ranges)  # once: the decoder reads them from memory
-        for (first, after), (start, end) in zip(runs, ranges, strict=True):
+        if sums is None:
+            return
+        for (first, after), (start, end) in zip(self._chunk_runs(groups, columns), ranges, strict=True):
             self._source.seek(start)
-            if not self._sums.fits(first, after, self._source.read_buffer(end - start)):
-                raise damaged(_WHAT, self._path, f"bytes {start} to {end} do not fit their checksum")
+            if not sums.fits(first, after, self._source.read_buffer(end - start)):
+                raise damaged(DATA_FILE, self._path, f"bytes {start} to {end} do not fit their checksum")
+
+    def _chunk_runs(self, groups: Sequence[int], columns: Sequence[str] | None) -> list[tuple[int, int]]:
+        width, leaves = self.metadata.num_columns, self._leaves(columns)
+        return runs_of([group * width + leaf for group in groups for leaf in leaves])
 
     def _chunk_ranges(self, groups: Sequence[int], columns: Sequence[str] | None) -> list[tuple[int, int]]:
-        """Where the wanted chunks lie, of a file without sums."""
+        """Where the wanted chunks lie: neighbours as one, in a file with sums; else each."""
+        sums = self.footer.chunk_sums
+        if sums is not None:
+            runs = self._chunk_runs(groups, columns)
+            return [(int(sums.offsets[first]), int(sums.offsets[after])) for first, after in runs]
         ranges = []
         for group in groups:
             row_group = self.metadata.row_group(group)
@@ -156,14 +176,12 @@ class ParquetInput:
     def _leaves(self, columns: Sequence[str] | None) -> list[int]:
         """Numbers of the Parquet columns of some Arrow columns, ascending."""
         wanted = None if columns is None else set(columns)
-        numbers: list[int] = []
-        at = 0
-        for field in self._parquet.schema_arrow:
-            count = leaf_count(field.type)
-            if wanted is None or field.name in wanted:
-                numbers += range(at, at + count)
-            at += count
-        return numbers
+        return [
+            leaf
+            for name, leaves in self.footer.leaves.items()
+            if wanted is None or name in wanted
+            for leaf in leaves
+        ]
 
 
 def portions(sizes: Sequence[int], rows_max: int) -> list[range]:
@@ -203,7 +221,7 @@ class FooterChecks:
 
     def _check(self, path: str) -> None:
         with self._fileio.open_input(path) as source:
-            verify_checksum(_footer(source, path), _WHAT, path)
+            verify_checksum(footer_bytes(source, path), DATA_FILE, path)
 
 
 def verify_parquet(fileio: FileIO, path: str) -> int:
@@ -212,23 +230,6 @@ def verify_parquet(fileio: FileIO, path: str) -> int:
         for group in range(parquet.metadata.num_row_groups):
             parquet.read(None, [group])
         return int(parquet.metadata.num_rows)
-
-
-def _footer(source: pa.NativeFile, path: str) -> bytes:
-    """The bytes from the footer's first one to the end of the file."""
-    size = source.size()
-    if size < _TAIL:
-        raise damaged(_WHAT, path, f"it has {size} bytes, no Parquet file is so short")
-    source.seek(size - _TAIL)
-    tail = source.read(_TAIL)
-    length = int.from_bytes(tail[:4], "little") + _TAIL
-    if tail[4:] != b"PAR1" or length > size:
-        raise damaged(_WHAT, path, "it does not end as a Parquet file does; it may be cut off")
-    fetch_ranges(
-        source, [(size - length, size)]
-    )  # a footer that is larger than the end that came with the size
-    source.seek(size - length)
-    return bytes(source.read(length))
 
 
 def _unreadable(path: str, error: BaseException) -> FixData:

@@ -14,7 +14,8 @@ from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.iceberg.column_bounds import ColumnBounds, encode_bound, encode_column_maps
-from tablestore_engine.store.read.file_pruning import FactFinder, FindFacts, fact_finder
+from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.read.file_pruning import FactFinder, fact_finder
 from tablestore_engine.store.table_context import TableContext
 
 

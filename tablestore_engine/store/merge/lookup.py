@@ -1,9 +1,11 @@
 """Find the one visible stored row of each key, and fetch it: what merge-on-write costs.
 
 CHANGE     how stored rows of incoming keys are found
-Steps      1 skip files by key range  2 skip row groups of large files outside of the range of incoming keys
+Steps      1 skip files by key range  2 skip row groups that no incoming key can be in, by their statistics
            3 key columns → comparable words  4 binary search (one fixed-width key) or join
            5 drop positions that are already deleted
+Cost       k keys read the key columns of at most k row groups of each file that may have them. A writer that has read
+           half of a file's row groups so reads its whole key column once and remembers it.
 INVARIANT  a key has at most one visible row in a bucket; two mean corruption and stop the commit (TS1652).
 """
 
@@ -13,11 +15,11 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Literal
 
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.format.binary_row import decode_row
@@ -26,28 +28,37 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import (
     Index,
     Mask,
-    fixed_words,
     key_at,
     match_sorted,
     order_columns,
     order_frame,
 )
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.files.parquet_input import ParquetInput
+from tablestore_engine.store.files.comparable_values import Comparable, stored_form
+from tablestore_engine.store.files.file_read import FileReader, OpenFile
+from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 
 KEY_CACHE_BYTES = 256 << 20
-WHOLE_FILE_SHARE = 0.5  # from here on the whole key column is read, and remembered
+WHOLE_FILE_SHARE = (
+    0.5  # of the row groups, in one look-up or several: then the whole key column is read, and remembered
+)
 FEW_ROWS = 8_192  # to look up the row groups of such a file costs as much as reading its keys
+_NOTED_MAX = 10_000  # paths
+_NARROWED_MAX = 1_000_000  # keys that are compared with the second column of row groups
 _NONE = np.empty(0, dtype=np.int64)
 
 
 @dataclass
 class KeyCache:
-    """Least recently used key columns leave first. Shared by threads; a part handed down, never a global."""
+    """What is remembered of data files: key columns, of which least recently used ones leave first, and footers.
+
+    Shared by threads; a part handed down, never a global.
+    """
 
     capacity_bytes: int = KEY_CACHE_BYTES
+    footers: FooterCache = field(default_factory=FooterCache)
+    _groups_read: dict[str, int] = field(default_factory=dict)
     _frames: OrderedDict[tuple[str, tuple[str, ...]], pl.DataFrame] = field(default_factory=OrderedDict)
     _held_bytes: int = 0
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("remembered keys", Rank.PROCESS))
@@ -59,6 +70,14 @@ class KeyCache:
             if frame is not None:
                 self._frames.move_to_end((path, names))
             return frame
+
+    def note_groups(self, path: str, count: int) -> int:
+        """Note that the keys of so many row groups of a file are about to be read; how many were, with these."""
+        with self._lock:
+            if len(self._groups_read) >= _NOTED_MAX:
+                self._groups_read.clear()
+            self._groups_read[path] = self._groups_read.get(path, 0) + count
+            return self._groups_read[path]
 
     def put(self, path: str, names: tuple[str, ...], frame: pl.DataFrame) -> None:
         """Remember a file's columns; what does not fit pushes out the oldest."""
@@ -109,17 +128,24 @@ class Hits:
 
 
 def find_hits(
-    reader: FileReader, live: Sequence[StoredFile], keys: pl.DataFrame, cache: KeyCache | None
+    reader: FileReader,
+    live: Sequence[StoredFile],
+    keys: pl.DataFrame,
+    cache: KeyCache | None,
+    *,
+    remembers: bool = True,
 ) -> Hits:
-    """The visible stored row of each incoming key; `keys` are sorted and without repeats."""
+    """The visible stored row of each incoming key; `keys` are sorted and without repeats. `remembers`: hits_of_file."""
     if not keys.height:
         return Hits.of(())
-    wanted = [file for file in live if _may_hit(reader.schema, file, keys)]
-    found = reader.fileio.run_together([partial(_hits_of_file, reader, file, keys, cache) for file in wanted])
+    wanted = [file for file in live if may_hit(reader.schema, file, keys)]
+    found = reader.fileio.run_together(
+        [partial(hits_of_file, reader, file, keys, cache, remembers=remembers) for file in wanted]
+    )
     return Hits.of([one for one in found if len(one.incoming)])
 
 
-def _may_hit(schema: TableSchema, file: StoredFile, keys: pl.DataFrame) -> bool:
+def may_hit(schema: TableSchema, file: StoredFile, keys: pl.DataFrame) -> bool:
     """Whether a file has a visible row and its key range meets that of the incoming keys."""
     low, high = key_range(schema, file)
     return file.dead_count < file.meta.row_count and low <= key_at(keys, -1) and key_at(keys, 0) <= high
@@ -153,16 +179,14 @@ def fetch(
     return pa.concat_tables(tables) if tables else None
 
 
-def key_columns(
-    reader: FileReader, file: StoredFile, cache: KeyCache | None, groups: Sequence[int] | None = None
-) -> pl.DataFrame:
-    """Comparable key columns of a file; whole files are remembered."""
+def key_columns(reader: FileReader, file: StoredFile, cache: KeyCache | None) -> pl.DataFrame:
+    """Comparable key columns of a whole file, which are remembered."""
     names = reader.schema.trimmed_primary_keys
     known = cache.find(file.path, names) if cache is not None else None
-    if known is not None and groups is None:
+    if known is not None:
         return known
-    frame = order_columns(reader.read(file, names, groups=groups), names)
-    if cache is not None and groups is None:
+    frame = order_columns(reader.read(file, names), names)
+    if cache is not None:
         cache.put(file.path, names, frame)
     return frame
 
@@ -175,63 +199,89 @@ def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...]
     return key_at(frame, 0), key_at(frame, 1)
 
 
-def _hits_of_file(
-    reader: FileReader, file: StoredFile, keys: pl.DataFrame, cache: KeyCache | None
+def hits_of_file(
+    reader: FileReader,
+    file: StoredFile,
+    keys: pl.DataFrame,
+    cache: KeyCache | None,
+    *,
+    remembers: bool = True,
 ) -> FileHits:
+    """The visible rows of a file that have these keys, which are sorted and without repeats.
+
+    `remembers`: whether a key column that is read as a whole is put into the cache.
+    """
+    kept = cache if remembers else None
     known = cache.find(file.path, reader.schema.trimmed_primary_keys) if cache is not None else None
-    first = 0
-    if known is None and file.meta.row_count <= FEW_ROWS:
-        known = key_columns(reader, file, cache)
-    elif known is None:
-        starts, groups = _groups_in_range(reader, file, keys)
-        if not len(groups):
-            return FileHits(file, _NONE, _NONE)
-        if len(groups) < WHOLE_FILE_SHARE * (len(starts) - 1):
-            known, first = key_columns(reader, file, None, groups.tolist()), int(starts[groups[0]])
-        else:
-            known = key_columns(reader, file, cache)
-    incoming, positions = match_sorted(keys, known)
-    positions = positions + first
+    if known is not None or file.meta.row_count <= FEW_ROWS:
+        incoming, positions = match_sorted(keys, key_columns(reader, file, cache) if known is None else known)
+    else:
+        with reader.open(file) as opened:
+            groups = groups_of_keys(opened, keys)
+            whole = len(opened.groups)
+            if kept is not None and kept.note_groups(file.path, len(groups)) >= WHOLE_FILE_SHARE * whole:
+                groups = list(opened.groups)
+            stored = order_columns(
+                opened.read_groups(groups, reader.schema.trimmed_primary_keys),
+                reader.schema.trimmed_primary_keys,
+            )
+            incoming, places = match_sorted(keys, stored)
+            positions = opened.positions_of(groups, places)
+        if kept is not None and len(groups) == whole:
+            kept.put(file.path, reader.schema.trimmed_primary_keys, stored)
     if file.deleted and len(positions):
         alive = visible_mask(file)[positions]
         incoming, positions = incoming[alive], positions[alive]
     return FileHits(file, incoming, positions)
 
 
-def _groups_in_range(reader: FileReader, file: StoredFile, keys: pl.DataFrame) -> tuple[Index, Index]:
-    """Row group starts, and the neighbouring groups from the first to the last that can hold one of `keys`.
-
-    Statistics of one fixed-width integer key are trusted; any other key takes all groups.
-    """
-    with ParquetInput(reader.fileio, file.path) as parquet:
-        metadata, starts = parquet.metadata, parquet.group_starts
-    everything = np.arange(metadata.num_row_groups, dtype=np.int64)
-    words = fixed_words(keys)
-    bounds = None if words is None else _integer_bounds(metadata, _stored_key_name(reader.schema, file))
-    if words is None or bounds is None:
-        return starts, everything
-    low, high = bounds
-    within = everything[(high >= words[0]) & (low <= words[-1])]
-    return starts, within if not len(within) else np.arange(within[0], within[-1] + 1)
-
-
-def _stored_key_name(schema: TableSchema, file: StoredFile) -> str:
-    """Today's key column under the name it has in the file."""
-    column = schema.field(schema.trimmed_primary_keys[0])
-    names = {field.id: field.name for field in file.schema.fields}
-    return names[column.id]
+def groups_of_keys(opened: OpenFile, keys: pl.DataFrame) -> list[int]:
+    """Ascending numbers of the row groups that can hold one of the sorted keys, by the statistics of key columns."""
+    count, names = len(opened.groups), opened.reader.schema.trimmed_primary_keys
+    if not keys.height:
+        return []
+    first = _group_words(opened, names[0])
+    if first is None or (len(names) == 1) != (keys.width == 1):
+        return list(range(count))
+    known, low, high = first
+    start, stop = np.zeros(count, np.int64), np.full(count, keys.height, np.int64)
+    start[known] = _search(keys.to_series(0), low, "left")
+    stop[known] = _search(keys.to_series(0), high, "right")
+    may = start < stop
+    if len(names) > 1 and int((stop - start)[may].sum()) <= _NARROWED_MAX:
+        _narrow(opened, keys, may, start, stop)
+    return [int(one) for one in np.flatnonzero(may)]
 
 
-def _integer_bounds(metadata: pq.FileMetaData, name: str) -> tuple[Index, Index] | None:
-    """Smallest and largest value of an integer column in each row group; None when any of them is unknown."""
-    at = [i for i in range(metadata.num_columns) if metadata.schema.column(i).path == name]
-    if len(at) != 1:
+def _narrow(opened: OpenFile, keys: pl.DataFrame, may: Mask, start: Index, stop: Index) -> None:
+    """Leave row groups out whose second key column has no value of the keys that their first one allows."""
+    names = opened.reader.schema.trimmed_primary_keys
+    second = _group_words(opened, names[1])
+    if second is None or len(_words(opened.reader.schema, names[0], [])) != 1:
+        return
+    known, low, high = second
+    column = keys.to_series(1)
+    for at, group in enumerate(np.flatnonzero(known)):
+        if may[group]:
+            part = column.slice(int(start[group]), int(stop[group] - start[group]))
+            may[group] = bool(part.is_between(low[at], high[at]).any())
+
+
+def _group_words(opened: OpenFile, name: str) -> tuple[Mask, pl.Series, pl.Series] | None:
+    """Which row groups have bounds of a key column, and these, comparable; None: none has, or they are two words."""
+    facts = opened.facts.of_groups(name)
+    if facts is None:
         return None
-    low, high = [], []
-    for group in range(metadata.num_row_groups):
-        statistics = metadata.row_group(group).column(at[0]).statistics
-        if statistics is None or not statistics.has_min_max or type(statistics.min) is not int:
-            return None
-        low.append(statistics.min)
-        high.append(statistics.max)
-    return np.array(low, dtype=np.int64), np.array(high, dtype=np.int64)
+    known = np.array([one.low is not None and one.high is not None for one in facts], np.bool_)
+    low = _words(opened.reader.schema, name, [one.low for one in facts if one.low is not None])
+    high = _words(opened.reader.schema, name, [one.high for one in facts if one.high is not None])
+    return (known, low[0], high[0]) if len(low) == 1 and bool(known.any()) else None
+
+
+def _words(schema: TableSchema, name: str, values: Sequence[Comparable]) -> list[pl.Series]:
+    return order_frame([stored_form(values, schema.field(name).type)]).get_columns()
+
+
+def _search(keys: pl.Series, bounds: pl.Series, side: Literal["left", "right"]) -> Index:
+    """For each bound the number of keys before it, with `right` or equal to it."""
+    return keys.search_sorted(bounds, side=side).to_numpy().astype(np.int64)

@@ -24,9 +24,10 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import Mask
+from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.files.comparable_values import Comparable, is_comparable, stored_form
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.read.file_pruning import FindFacts, fact_finder, stored_form
-from tablestore_engine.store.read.predicate import is_comparable
+from tablestore_engine.store.read.file_pruning import fact_finder
 
 Expression = Any  # pyarrow has no types
 _UNORDERED = ("BOOLEAN", "FLOAT", "DOUBLE")
@@ -74,10 +75,20 @@ class BoundExpression:
     def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
         """By partition values and statistics."""
         listed = tuple(file for file in files if file.visible_rows)
-        fields = self.schema.fields_of(self.columns)
         find = fact_finder(self.schema)
-        known = [_known(find(file), fields) for file in listed]
-        return tuple(listed[at] for at in _possible(self.expression, known, self.schema.arrow_schema()))
+        kept = self.possible([find(file) for file in listed])
+        return tuple(file for file, may in zip(listed, kept, strict=True) if may)
+
+    def possible(self, sets: Sequence[FindFacts]) -> Sequence[bool]:
+        """By bounds and null counts."""
+        fields = self.schema.fields_of(self.columns)
+        known = [_known(find, fields) for find in sets]
+        numbers = set(_possible(self.expression, known, self.schema.arrow_schema()))
+        return [at in numbers for at in range(len(sets))]
+
+    def key_values(self, _: Sequence[str]) -> Sequence[frozenset[Comparable]] | None:
+        """None: pyarrow does not say which values an expression names."""
+        return None
 
 
 def _evaluate(expression: Expression, rows: pa.Table) -> pa.ChunkedArray:

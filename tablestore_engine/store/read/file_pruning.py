@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -22,14 +23,14 @@ import pyarrow as pa
 
 from tablestore_engine.format.binary_row import decode_field, row_arity
 from tablestore_engine.format.bucket import assign_buckets
-from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField, DataType
+from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataField
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.type_arrow import type_to_arrow
+from tablestore_engine.store.files.column_facts import ColumnFacts, FindFacts, StoredColumns, constant_facts
+from tablestore_engine.store.files.comparable_values import comparable, stored_form
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.predicate import (
     Always,
     And,
-    Comparable,
     Compare,
     Like,
     Missing,
@@ -37,7 +38,6 @@ from tablestore_engine.store.read.predicate import (
     Or,
     Predicate,
     Prefix,
-    comparable,
     pinned,
 )
 from tablestore_engine.store.table_traits import TableTraits
@@ -46,26 +46,6 @@ _KEYS_MAX = 256  # combinations of key values that are hashed to find buckets
 _HASHED_AS_COMPARED = (*INTEGER_ROOTS, "BOOLEAN", "DECIMAL", "VARCHAR", "DATE", *TIMESTAMP_ROOTS)
 
 
-@dataclass(frozen=True)
-class ColumnFacts:
-    """`low` and `high` enclose all values that are neither NULL nor NaN; None: unknown. `nulls` None: unknown too.
-
-    exact   whether `low` and `high` are such values themselves, not shortened ones
-    """
-
-    rows: int
-    nulls: int | None = None
-    low: Comparable | None = None
-    high: Comparable | None = None
-    exact: bool = False
-
-    @property
-    def is_all_null(self) -> bool:
-        """Whether no row has a value."""
-        return self.nulls is not None and self.nulls >= self.rows
-
-
-FindFacts = Callable[[str], ColumnFacts | None]
 FactFinder = Callable[[StoredFile], FindFacts]
 
 
@@ -102,15 +82,16 @@ def _may_have(wanted: Compare | OneOf | Prefix, facts: ColumnFacts) -> bool:
     match wanted:
         case Compare(_, operator, value):
             return _may_compare(operator, value, low, high, exact=facts.exact)
-        case OneOf(_, values):
-            return any(_may_compare("=", value, low, high, exact=facts.exact) for value in values)
+        case OneOf():
+            values = wanted.ordered
+            return _has_nan(low, high) or bisect_left(values, low) < bisect_right(values, high)
         case Prefix(_, text):
             return not isinstance(low, str) or not isinstance(high, str) or low[: len(text)] <= text <= high
 
 
 def _may_compare(operator: str, value: Any, low: Any, high: Any, *, exact: bool) -> bool:  # noqa: ANN401 - see ColumnFacts
     """REQUIRES value and bounds of one column: they are of one type."""
-    if any(isinstance(one, float) and math.isnan(one) for one in (value, low, high)):
+    if _has_nan(value, low, high):
         return True
     if isinstance(low, float) and operator in (">", ">=", "!="):
         return True  # bounds tell nothing of a NaN, which is above every number
@@ -125,12 +106,16 @@ def _may_compare(operator: str, value: Any, low: Any, high: Any, *, exact: bool)
     return bool(possible[operator])
 
 
+def _has_nan(*values: object) -> bool:
+    return any(isinstance(one, float) and math.isnan(one) for one in values)
+
+
 # ---- files -------------------------------------------------------------------------------------------------
 
 
 def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -> tuple[StoredFile, ...]:
     """The files that may hold a row that `wanted`, in names and types of `schema`, is true of; in the same order."""
-    columns = _FileColumns(schema)
+    columns = StoredColumns(schema)
     buckets = _Buckets(wanted, schema, columns)
     return tuple(
         file
@@ -141,7 +126,7 @@ def prune(files: Iterable[StoredFile], wanted: Predicate, schema: TableSchema) -
 
 def fact_finder(schema: TableSchema) -> FactFinder:
     """For each file its facts about columns of `schema`, in their types."""
-    columns = _FileColumns(schema)
+    columns = StoredColumns(schema)
     return lambda file: _FileFacts(file, columns).find
 
 
@@ -151,34 +136,10 @@ def facts_of(files: Iterable[StoredFile], name: str, schema: TableSchema) -> tup
     return tuple(find(file)(name) for file in files)
 
 
-class _FileColumns:
-    """Columns of a table by name, of its old schemas by id; schemas are few and files many."""
-
-    def __init__(self, schema: TableSchema) -> None:
-        self.by_name = {field.name: field for field in schema.fields}
-        self.partition = {name: at for at, name in enumerate(schema.partition_keys)}
-        self._stored: dict[int, dict[int, DataField]] = {}
-        self._alike: dict[tuple[int, int], bool] = {}
-
-    def stored(self, schema: TableSchema) -> dict[int, DataField]:
-        """The columns of a file, by id."""
-        found = self._stored.get(schema.id)
-        if found is None:
-            found = self._stored[schema.id] = {field.id: field for field in schema.fields}
-        return found
-
-    def stored_as(self, schema: TableSchema, column: DataField) -> tuple[DataField | None, bool]:
-        """A column in files of an old schema, None where they have none, and whether its statistics hold now."""
-        field, place = self.stored(schema).get(column.id), (schema.id, column.id)
-        if field is not None and place not in self._alike:
-            self._alike[place] = _compares_alike(field.type, column.type)
-        return field, self._alike.get(place, False)
-
-
 class _FileFacts:
     """Facts of one file; its statistics are decoded when a column that is no partition column is asked for."""
 
-    def __init__(self, file: StoredFile, columns: _FileColumns) -> None:
+    def __init__(self, file: StoredFile, columns: StoredColumns) -> None:
         self._file = file
         self._columns = columns
 
@@ -189,7 +150,7 @@ class _FileFacts:
             return None
         at = self._columns.partition.get(name)
         if at is not None:
-            return _constant(self._file.partition[at], column, rows)
+            return constant_facts(self._file.partition[at], column, rows)
         stored, is_alike = self._columns.stored_as(self._file.schema, column)
         if stored is None:
             return ColumnFacts(rows, nulls=rows)  # added later: NULL in every row
@@ -216,29 +177,13 @@ class _FileFacts:
         return self._file.schema.fields if names is None else self._file.schema.fields_of(names)
 
 
-def _constant(value: object, column: DataField, rows: int) -> ColumnFacts:
-    """A partition column."""
-    if value is None:
-        return ColumnFacts(rows, nulls=rows)
-    known = comparable(value, column.type)
-    return ColumnFacts(rows, nulls=0, low=known, high=known, exact=True)
-
-
-def _compares_alike(stored: DataType, now: DataType) -> bool:
-    """Whether statistics of the stored type hold for what is read: the same type, or an integer that was widened."""
-    if stored.with_nullable(True) == now.with_nullable(True):
-        return True
-    roots = [INTEGER_ROOTS.index(one.root) for one in (stored, now) if one.root in INTEGER_ROOTS]
-    return len(roots) == 2 and roots[0] <= roots[1]
-
-
 # ---- buckets -----------------------------------------------------------------------------------------------
 
 
 class _Buckets:
     """Which buckets the condition leaves, for each number of buckets that a partition was written with."""
 
-    def __init__(self, wanted: Predicate, schema: TableSchema, columns: _FileColumns) -> None:
+    def __init__(self, wanted: Predicate, schema: TableSchema, columns: StoredColumns) -> None:
         self._schema = schema
         self._columns = columns
         self._fields = schema.fields_of(schema.bucket_keys)
@@ -273,15 +218,3 @@ def _key_columns(wanted: Predicate, fields: Sequence[DataField]) -> list[pa.Arra
         return [stored_form(column, field.type) for column, field in zip(columns, fields, strict=True)]
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return None  # a value that no row of the type has: bounds will tell
-
-
-def stored_form(values: Sequence[Comparable], type_: DataType) -> pa.Array:
-    """Comparable values as the column stores them."""
-    arrow = type_to_arrow(type_)
-    if type_.root == "BOOLEAN":
-        return pa.array([bool(value) for value in values], arrow)
-    if type_.root == "DATE":
-        return pa.array(values, pa.int32()).cast(arrow)
-    if type_.root in TIMESTAMP_ROOTS:
-        return pa.array(values, pa.timestamp("us", getattr(arrow, "tz", None))).cast(arrow)
-    return pa.array(values, arrow)

@@ -1,6 +1,11 @@
-"""Reading the rows of a plan that fulfil a condition, without the files that cannot have any.
+"""Reading the rows of a plan that fulfil a condition, without the files and row groups that cannot have any.
 
-Steps      files (BoundCondition.prune) → columns that are asked for and those that decide → mask
+Steps      equality on the primary key → positions by the key look-up (key_lookup.py); any other condition →
+           files (BoundCondition.prune) → row groups and columns that decide (rows/matching_rows.py) → positions;
+           then the other columns, of row groups with such rows
+INVARIANT  the order of rows is that of the plan, whichever way they are found.
+WHY        the columns that decide are read first: the other columns are read of row groups with matches only. On an
+           object store a few row groups come with all columns in one request.
 """
 
 from __future__ import annotations
@@ -11,29 +16,37 @@ from functools import partial
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.object_input import GAP_BYTES
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.merge.lookup import FileHits, KeyCache
+from tablestore_engine.store.read.key_lookup import find_condition_hits
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.read.scan_rows import result_schema
+from tablestore_engine.store.read.scan_rows import decode_files, result_schema
+from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
 _ROWS_MIN = 16_384  # a limit reads no fewer at once: hidden rows may come first
 
 
 def read_matching(
-    fileio: FileIO, plan: ScanPlan, wanted: BoundCondition, columns: Sequence[str] | None = None
+    fileio: FileIO,
+    plan: ScanPlan,
+    wanted: BoundCondition,
+    columns: Sequence[str] | None = None,
+    cache: KeyCache | None = None,
 ) -> pa.Table:
     """The visible rows that `wanted` is TRUE of, in the order of the plan. Raises what scan_rows.read_plan raises."""
-    target, needed = result_schema(plan.schema, columns), _needed(plan.schema, wanted, columns)
-    reader, parts = FileReader(fileio, plan.schema), [target.empty_table()]
-
-    def read(file: StoredFile) -> pa.Table:
-        return _picked(reader.read_visible(file, needed, parallel=True), wanted, target)
-
-    parts += fileio.run_together([partial(read, file) for file in wanted.prune(plan.files)])
-    return pa.concat_tables(parts)
+    read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
+    files = wanted.prune(plan.files)
+    hits = find_condition_hits(read.reader, files, wanted, cache)
+    if hits is not None:
+        parts = fileio.run_together([partial(read.rows_of_keys, one) for one in hits])
+    else:
+        parts = decode_files(fileio, files, read.rows_of_file)
+    return pa.concat_tables([read.target.empty_table(), *parts])
 
 
 def read_some(
@@ -42,36 +55,94 @@ def read_some(
     wanted: BoundCondition | None,
     columns: Sequence[str] | None = None,
     limit: int | None = None,
+    cache: KeyCache | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The same as a stream that holds a step of rows (row_budget) and ends after `limit` rows.
 
     Files after the last row are not opened. No batch is empty.
     """
-    target, left = result_schema(plan.schema, columns), limit
-    needed = list(target.names) if wanted is None else _needed(plan.schema, wanted, columns)
-    reader = FileReader(fileio, plan.schema)
-    for file in plan.files if wanted is None else wanted.prune(plan.files):
+    left = limit
+    for rows in _blocks(_reader(fileio, plan, cache), plan, wanted, columns, limit, cache):
+        found = rows.slice(0, left)
+        yield from (batch for batch in found.to_batches() if batch.num_rows)
+        left = None if left is None else left - found.num_rows
         if left == 0:
             return
-        if not file.visible_rows:
-            continue
-        step = step_rows([file])
-        if wanted is None and left is not None:
-            step = min(step, max(left, _ROWS_MIN))
-        for rows in reader.read_visible_blocks(file, needed, rows_max=step, parallel=True):
-            found = rows.select(target.names) if wanted is None else _picked(rows, wanted, target)
-            found = found.slice(0, left)
-            yield from (batch for batch in found.to_batches() if batch.num_rows)
-            left = None if left is None else left - found.num_rows
-            if left == 0:
-                return
 
 
-def _needed(schema: TableSchema, wanted: BoundCondition, columns: Sequence[str] | None) -> list[str]:
-    """The columns of the result and those that decide, in table order."""
-    asked = {*result_schema(schema, columns).names, *wanted.columns}
-    return [name for name in schema.field_names if name in asked]
+def _blocks(
+    reader: FileReader,
+    plan: ScanPlan,
+    wanted: BoundCondition | None,
+    columns: Sequence[str] | None,
+    limit: int | None,
+    cache: KeyCache | None,
+) -> Iterator[pa.Table]:
+    """Rows of the plan, a step at a time."""
+    if limit == 0:
+        return
+    if wanted is None:
+        for file in (one for one in plan.files if one.visible_rows):
+            step = step_rows([file]) if limit is None else min(step_rows([file]), max(limit, _ROWS_MIN))
+            names = result_schema(plan.schema, columns).names
+            yield from reader.read_visible_blocks(file, names, rows_max=step, parallel=True)
+        return
+    read, files = _FilteredRead(reader, wanted, columns), wanted.prune(plan.files)
+    hits = find_condition_hits(reader, files, wanted, cache)
+    if hits is not None:
+        yield from (read.rows_of_keys(one) for one in hits)
+        return
+    for file in files:
+        with reader.open(file) as opened:
+            yield from read.steps_of_file(opened, possible_groups(opened, wanted), step_rows([file]))
 
 
-def _picked(rows: pa.Table, wanted: BoundCondition, target: pa.Schema) -> pa.Table:
-    return rows.filter(pa.array(wanted.mask(rows))).select(target.names)
+class _FilteredRead:
+    """`target`: the result; `rest`: its columns that do not decide."""
+
+    def __init__(self, reader: FileReader, wanted: BoundCondition, columns: Sequence[str] | None) -> None:
+        self.reader, self.wanted = reader, wanted
+        self.target = result_schema(reader.schema, columns)
+        self.rest = [name for name in self.target.names if name not in wanted.columns]
+        self._needed = _in_table_order(reader.schema, {*self.target.names, *wanted.columns})
+
+    def rows_of_keys(self, hits: FileHits) -> pa.Table:
+        """Those of the rows at these positions that the whole condition is TRUE of."""
+        rows = self.reader.read_positions(hits.file, hits.positions, self._needed, parallel=True)
+        return rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
+
+    def rows_of_file(self, file: StoredFile) -> pa.Table:
+        """All of them."""
+        with self.reader.open(file) as opened:
+            return self._rows(opened, possible_groups(opened, self.wanted), parallel=True)
+
+    def steps_of_file(self, opened: OpenFile, groups: Sequence[int], rows_max: int) -> Iterator[pa.Table]:
+        """The same, about `rows_max` read rows at a time: row groups, or parts of a large one."""
+        for portion in opened.parquet.portions(rows_max, groups):
+            if len(portion) > 1 or opened.rows_in(portion[0]) <= rows_max:
+                yield self._rows(opened, portion, parallel=True)
+                continue
+            for rows in opened.read_parts(portion[0], self._needed, rows_max=rows_max):
+                yield rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
+
+    def _rows(self, opened: OpenFile, groups: Sequence[int], *, parallel: bool) -> pa.Table:
+        if not groups:
+            return self.target.empty_table()
+        opened.prefetch(groups, self._needed, GAP_BYTES)
+        found = find_matches(opened, self.wanted, groups, parallel=parallel)
+        if not self.rest or not len(found.positions):
+            return found.rows.select(self.target.names) if not self.rest else self.target.empty_table()
+        more = opened.read_positions(found.positions, self.rest, parallel=parallel)
+        both = [
+            found.rows.column(name) if name in self.wanted.columns else more.column(name)
+            for name in self.target.names
+        ]
+        return pa.Table.from_arrays(both, schema=self.target)
+
+
+def _reader(fileio: FileIO, plan: ScanPlan, cache: KeyCache | None) -> FileReader:
+    return FileReader(fileio, plan.schema, None if cache is None else cache.footers)
+
+
+def _in_table_order(schema: TableSchema, names: set[str]) -> list[str]:
+    return [name for name in schema.field_names if name in names]

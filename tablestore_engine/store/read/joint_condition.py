@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +10,8 @@ import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import Mask
+from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.files.comparable_values import Comparable
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_condition import BoundCondition, RowCondition
 
@@ -51,3 +53,18 @@ class BoundJoint:
         for part in self.parts:
             left = part.prune(left)
         return left
+
+    def possible(self, sets: Sequence[FindFacts]) -> Sequence[bool]:
+        """What no part leaves out."""
+        each = [part.possible(sets) for part in self.parts]
+        return [all(answers) for answers in zip(*each, strict=True)]
+
+    def key_values(self, columns: Sequence[str]) -> Sequence[frozenset[Comparable]] | None:
+        """Of each column the values that all parts leave."""
+        found = []
+        for name in columns:
+            known = [values[0] for part in self.parts if (values := part.key_values([name])) is not None]
+            if not known:
+                return None
+            found.append(frozenset.intersection(*known))
+        return found

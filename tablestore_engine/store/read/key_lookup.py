@@ -1,44 +1,152 @@
-"""The rows of some keys at one state of a keyed table: what a log looks up that has to set keys right.
+"""The rows of some keys at one state of a keyed table: the look-up of logs, of planners, and of filters by key.
 
-Steps      keys → their buckets (rows.routing) → sorted, each once → the visible row of each (merge.lookup)
+Steps      keys → their buckets → sorted, each once → positions of the visible rows (merge.lookup) → their columns
 INVARIANT  a key has at most one visible row; keys without one are simply not in the answer.
+INVARIANT  equality of keys is equality of values: FLOAT and DOUBLE keys (-0.0 equals 0.0, and is another key) and keys
+           whose type changed are left to the scan.
+Cost       k keys read the key columns of at most k row groups of each file of their buckets whose key range has them,
+           and the other columns of row groups with such rows. Many keys read each file once, a step of rows at a time.
 """
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+
 import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.bucket import assign_buckets
+from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
+from tablestore_engine.lsm.key_order import Mask, order_columns, order_permutation, starts_of_groups
+from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.merge.lookup import fetch, find_hits
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.merge.lookup import FileHits, KeyCache, find_hits, hits_of_file, may_hit
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.routing import route_rows
+from tablestore_engine.store.rows.row_condition import BoundCondition
+from tablestore_engine.store.table_traits import TableTraits
+
+KEYS_MAX = 100_000  # of a condition; more are compared with every row
+_EQUAL_AS_KEYS = (*INTEGER_ROOTS, "BOOLEAN", "DECIMAL", "VARCHAR", "DATE", *TIMESTAMP_ROOTS)
 
 
 def find_rows(
-    fileio: FileIO, plan: ScanPlan, keys: pa.Table, *, routed_by: TableSchema | None = None
+    fileio: FileIO,
+    plan: ScanPlan,
+    keys: pa.Table,
+    columns: Sequence[str] | None = None,
+    *,
+    routed_by: TableSchema | None = None,
+    cache: KeyCache | None = None,
 ) -> pa.Table:
-    """`keys`: the primary key's columns, in any order, repeats allowed. REQUIRES a table with a key.
+    """`keys`: the primary key's columns, in any order, repeats allowed. `columns` None: all. REQUIRES a table with a
+    key.
 
     `routed_by`: the schema whose buckets the files have, when the plan's has more by now. Memory holds the rows that
-    are found. Raises FixData TS1602, TS1603 for keys that no row can have.
+    are found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
     """
     schema, groups = plan.schema, bucket_files(plan.files)
-    reader, found = FileReader(fileio, schema), [result_schema(schema, None).empty_table()]
+    reader = FileReader(fileio, schema, None if cache is None else cache.footers)
+    found = [result_schema(schema, columns).empty_table()]
     if not keys.num_rows:
         return found[0]
     # as deletes: nothing but the key is asked of such rows
     for one in route_rows(keys, np.full(keys.num_rows, RowKind.DELETE, np.int8), routed_by or schema):
         files = groups.get((one.partition_bytes, one.bucket), ())
-        frame = order_columns(one.rows, schema.trimmed_primary_keys)
-        frame = frame[order_permutation(frame)]
-        hits = find_hits(reader, files, frame.filter(starts_of_groups(frame)), None)
-        rows = fetch(reader, hits.by_file, None)
-        if rows is not None:
-            found.append(rows)
+        hits = find_hits(reader, files, _sorted_keys(one.rows, schema), cache, remembers=False)
+        reads = [
+            partial(reader.read_positions, hit.file, hit.positions, columns, parallel=True)
+            for hit in hits.by_file
+        ]
+        found += fileio.run_together(reads)
     return pa.concat_tables(found)
+
+
+def find_condition_hits(
+    reader: FileReader, files: Sequence[StoredFile], wanted: BoundCondition, cache: KeyCache | None
+) -> list[FileHits] | None:
+    """Where rows are that have a key which the condition allows, in the order of the files; None: a scan has to tell.
+
+    The partition need not be known: the keys are looked up in each partition of the files.
+    """
+    keys = _condition_keys(reader.schema, files, wanted)
+    if keys is None:
+        return None
+    frame = _sorted_keys(keys, reader.schema)
+    parts = _KeysByBucket(keys, frame, reader.schema)
+    asked = [(file, mine) for file in files if (mine := parts.of(file)).height]
+    calls = [
+        partial(hits_of_file, reader, file, mine, cache, remembers=False)
+        for file, mine in asked
+        if file.meta.row_count and may_hit(reader.schema, file, mine)
+    ]
+    return [hits for hits in reader.fileio.run_together(calls) if len(hits.positions)]
+
+
+def _sorted_keys(rows: pa.Table, schema: TableSchema) -> pl.DataFrame:
+    """Comparable keys, ascending and each once."""
+    frame = order_columns(rows, schema.trimmed_primary_keys)
+    frame = frame[order_permutation(frame)]
+    return frame.filter(starts_of_groups(frame))
+
+
+def _condition_keys(
+    schema: TableSchema, files: Sequence[StoredFile], wanted: BoundCondition
+) -> pa.Table | None:
+    """All keys that the condition allows, without the partition's columns; None: too many, or not known."""
+    fields = schema.fields_of(schema.trimmed_primary_keys) if schema.is_keyed else ()
+    if not fields or any(field.type.root not in _EQUAL_AS_KEYS for field in fields):
+        return None
+    values = wanted.key_values([field.name for field in fields])
+    if values is None or math.prod(map(len, values)) > KEYS_MAX:
+        return None
+    ids = {field.id: field.type.with_nullable(True) for field in fields}
+    for stored in {file.schema.id: file.schema for file in files}.values():
+        types = {field.id: field.type.with_nullable(True) for field in stored.fields}
+        if any(types.get(number) != type_ for number, type_ in ids.items()):
+            return None
+    rows = list(itertools.product(*values))
+    try:
+        arrays = [stored_form([row[at] for row in rows], field.type) for at, field in enumerate(fields)]
+    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
+        return None  # a value that no row of the type has
+    return pa.table(arrays, names=[field.name for field in fields])
+
+
+class _KeysByBucket:
+    """Which of the keys can be in a bucket: by their hash, where that is known."""
+
+    def __init__(self, keys: pa.Table, frame: pl.DataFrame, schema: TableSchema) -> None:
+        self._keys, self._all, self._schema = keys, frame, schema
+        self._parts: dict[tuple[int, int], pl.DataFrame] = {}
+        self._numbers: dict[int, Mapping[int, Mask]] = {}
+
+    def of(self, file: StoredFile) -> pl.DataFrame:
+        """Sorted keys that can be in the bucket of a file; REQUIRES that the types of keys did not change."""
+        names = self._schema.bucket_keys
+        if file.total_buckets <= 1 or file.bucket < 0 or not set(names) <= set(self._keys.column_names):
+            return self._all
+        place = (file.total_buckets, file.bucket)
+        if place not in self._parts:
+            mask = self._masks(file.total_buckets).get(file.bucket)
+            rows = self._keys.slice(0, 0) if mask is None else self._keys.filter(pa.array(mask))
+            self._parts[place] = _sorted_keys(rows, self._schema)
+        return self._parts[place]
+
+    def _masks(self, total: int) -> Mapping[int, Mask]:
+        if total not in self._numbers:
+            fields = self._schema.fields_of(self._schema.bucket_keys)
+            columns = [self._keys.column(field.name) for field in fields]
+            function = TableTraits(self._schema).bucket_function
+            numbers = assign_buckets(columns, [field.type for field in fields], total, function)
+            self._numbers[total] = {int(one): numbers == one for one in np.unique(numbers)}
+        return self._numbers[total]

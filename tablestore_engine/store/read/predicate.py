@@ -1,22 +1,18 @@
 """Conditions as values that files can be pruned by, and their truth for rows.
 
 CHANGE     the conditions of file pruning
-Values     BOOLEAN and integers int · FLOAT, DOUBLE float · DECIMAL Decimal · VARCHAR str · DATE days · TIMESTAMP(_LTZ)
-           microseconds since 1970, both int. Other types are never compared.
+Values     in the form of files/comparable_values.py.
 INVARIANT  three-valued as in SQL: a row with NULL fulfils no Compare, OneOf, Prefix or Like, nor the negation of one.
 INVARIANT  floats as in Spark: NaN is above every number. A NaN is never a value of a condition.
 """
 
 from __future__ import annotations
 
-import datetime as dt
-import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
-from functools import reduce
-from typing import Literal
+from functools import cached_property, reduce
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,12 +20,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
-from tablestore_engine.format.scalar import days_from_date, nanos_from_timestamp
+from tablestore_engine.store.files.comparable_values import Comparable, comparable_column
 
-Comparable = int | float | Decimal | str
 Operator = Literal["=", "!=", "<", "<=", ">", ">="]
 Mask = npt.NDArray[np.bool_]
-MICROSECONDS = 6  # Spark's precision: what is finer is cut off when it reads, so it cannot be compared before
 
 
 @dataclass(frozen=True)
@@ -47,6 +41,11 @@ class OneOf:
 
     column: str
     values: frozenset[Comparable]
+
+    @cached_property
+    def ordered(self) -> Sequence[Any]:
+        """The values, ascending."""
+        return sorted(self.values)
 
 
 @dataclass(frozen=True)
@@ -151,54 +150,6 @@ def pinned(wanted: Predicate, column: str) -> frozenset[Comparable] | None:
             return frozenset(value for one in known for value in one) if len(known) == len(each) else None
         case _:
             return None
-
-
-# ---- values ------------------------------------------------------------------------------------------------
-
-
-def is_comparable(type_: DataType) -> bool:
-    """Whether values of the type are compared. CHAR is padded by some, bytes are signed for some: they are not."""
-    if type_.root in TIMESTAMP_ROOTS:
-        return (type_.precision or 0) <= MICROSECONDS
-    return type_.root in (*INTEGER_ROOTS, "BOOLEAN", "FLOAT", "DOUBLE", "DECIMAL", "VARCHAR", "DATE")
-
-
-def comparable(value: object, type_: DataType) -> Comparable | None:
-    """A value that is not NULL, in the form of Values; None for types that have none, NaN, and misfits."""
-    if not is_comparable(type_):
-        return None
-    if type_.root == "DATE":
-        return days_from_date(value) if isinstance(value, dt.date | np.datetime64) else None
-    if type_.root in TIMESTAMP_ROOTS:
-        if not isinstance(value, dt.datetime | np.datetime64):
-            return None
-        return nanos_from_timestamp(value, type_) // 1000
-    return _plain(value, type_.root)
-
-
-def _plain(value: object, root: str) -> Comparable | None:
-    if root == "BOOLEAN":
-        return int(value) if isinstance(value, bool) else None
-    if root == "VARCHAR":
-        return value if isinstance(value, str) else None
-    if root == "DECIMAL":
-        return Decimal(value) if isinstance(value, Decimal | int) else None
-    if root in INTEGER_ROOTS:
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
-    if not isinstance(value, float | int) or math.isnan(value):
-        return None
-    return float(np.float32(value)) if root == "FLOAT" else float(value)
-
-
-def comparable_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArray:
-    """A column of a comparable type in the same form."""
-    if type_.root == "BOOLEAN":
-        return column.cast(pa.int8())
-    if type_.root == "DATE":
-        return column.cast(pa.int32())
-    if type_.root in TIMESTAMP_ROOTS:
-        return column.cast(pa.timestamp("us", getattr(column.type, "tz", None))).cast(pa.int64())
-    return column
 
 
 # ---- truth of rows -----------------------------------------------------------------------------------------

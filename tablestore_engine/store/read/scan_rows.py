@@ -6,7 +6,7 @@ INVARIANT  the order of rows is the order of the plan's files, then of rows in t
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -16,6 +16,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
 
 THREADS_MAX = 8
@@ -28,13 +29,20 @@ def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = No
     if not files:
         return target.empty_table()
     if len(files) == 1:
-        tables = [reader.read_visible(files[0], columns, parallel=True)]
-    elif fileio.folders is None:  # each file waits for the store most of the time
-        tables = list(fileio.run_together([partial(reader.read_visible, file, columns) for file in files]))
-    else:
-        with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(files))) as pool:
-            tables = list(pool.map(lambda file: reader.read_visible(file, columns), files))
-    return pa.concat_tables(tables)
+        return reader.read_visible(files[0], columns, parallel=True)
+    return pa.concat_tables(decode_files(fileio, files, lambda file: reader.read_visible(file, columns)))
+
+
+def decode_files(
+    fileio: FileIO, files: Sequence[StoredFile], decode: Callable[[StoredFile], pa.Table]
+) -> Sequence[pa.Table]:
+    """What `decode` makes of each file, in order: in threads, if there is more than one."""
+    if fileio.folders is None:  # each file waits for the store most of the time
+        return fileio.run_together([partial(decode, file) for file in files])
+    if len(files) < 2:
+        return [decode(file) for file in files]
+    with ThreadPoolExecutor(min(THREADS_MAX, os.cpu_count() or 1, len(files))) as pool:
+        return list(pool.map(decode, files))
 
 
 def read_batches(

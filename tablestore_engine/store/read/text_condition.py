@@ -13,7 +13,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -26,13 +26,14 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.lsm.key_order import Mask
 from tablestore_engine.sql import filter_parser as tree
+from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.files.comparable_values import Comparable, comparable, is_comparable
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.read.file_pruning import prune
+from tablestore_engine.store.read.file_pruning import may_match, prune
 from tablestore_engine.store.read.predicate import (
     NOTHING,
     Always,
     And,
-    Comparable,
     Compare,
     Like,
     Missing,
@@ -40,9 +41,8 @@ from tablestore_engine.store.read.predicate import (
     Operator,
     Or,
     Predicate,
-    comparable,
-    is_comparable,
     matching,
+    pinned,
 )
 
 _INTEGER_BITS = dict(zip(INTEGER_ROOTS, (8, 16, 32, 64), strict=True))
@@ -76,6 +76,15 @@ class PredicateCondition:
     def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
         """By partition values, statistics and the bucket of the key."""
         return prune(files, self.predicate, self.schema)
+
+    def possible(self, sets: Sequence[FindFacts]) -> Sequence[bool]:
+        """By bounds and null counts."""
+        return [may_match(self.predicate, find) for find in sets]
+
+    def key_values(self, columns: Sequence[str]) -> Sequence[frozenset[Comparable]] | None:
+        """Those of equality and IN."""
+        found = [values for name in columns if (values := pinned(self.predicate, name)) is not None]
+        return found if len(found) == len(columns) else None
 
 
 @dataclass(frozen=True)

@@ -18,10 +18,10 @@ import numpy.typing as npt
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.store.files.comparable_values import comparable_column
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import facts_of
-from tablestore_engine.store.read.predicate import comparable_column
 
 Bounds = npt.NDArray[np.int64]
 READ_ROWS_MAX = 20_000_000  # of all files that one process reads for this

@@ -7,13 +7,15 @@ CHANGE     the port of a filter
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import Mask
+from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.files.comparable_values import Comparable
 from tablestore_engine.store.files.stored_file import StoredFile
 
 
@@ -29,6 +31,12 @@ class BoundCondition(Protocol):
 
     def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
         """The files that may hold such a row, by their metadata; in the same order."""
+
+    def possible(self, sets: Sequence[FindFacts]) -> Sequence[bool]:
+        """For each set of rows, by the facts of its columns, whether it may hold such a row: row groups of a file."""
+
+    def key_values(self, columns: Sequence[str]) -> Sequence[frozenset[Comparable]] | None:
+        """The values that such a row can have in each of these columns; None: one of them may have any."""
 
 
 class RowCondition(Protocol):

@@ -1,5 +1,7 @@
 """Random tables for filters: rows with NULL, NaN, -0.0 and values at the edges of their types, written in many ways.
 
+Files have several row groups, and their keys are looked up by statistics, as in large files.
+
 The rows that must be there are kept in a dict beside the table, so that no reader of the engine says what is right.
 """
 
@@ -12,8 +14,11 @@ from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 from tablestore_engine.api import Engine, Table
+from tablestore_engine.store.merge import lookup
+from tablestore_engine.store.rows import matching_rows
 
 SCHEMA = pa.schema(
     [
@@ -62,6 +67,12 @@ VALUES: dict[str, list[object]] = {
 Row = dict[str, object]
 
 
+def small_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files of some rows are read as large ones are."""
+    monkeypatch.setattr(lookup, "FEW_ROWS", 0)
+    monkeypatch.setattr(matching_rows, "BLOCK_GROUPS", 2)
+
+
 class World:
     """One table, and the rows that it must have."""
 
@@ -73,6 +84,7 @@ class World:
         is_parted = chance.random() < 0.4
         self.nulls = chance.choice([0.0, 0.2, 0.9])
         options: dict[str, str | int | bool] = {"bucket": chance.choice([1, 3]) if self.is_keyed else -1}
+        options["parquet.row-group-rows"] = chance.choice([1, 2, 5, 8192])
         if chance.random() < 0.6:
             options["write-only"] = True  # levels pile up
         key = () if not self.is_keyed else ("id", "part") if is_parted else "id"
@@ -87,7 +99,7 @@ class World:
         if self.rows and chance.random() < 0.25:
             self._delete()
             return
-        rows = [self._row() for _ in range(chance.randint(1, 12))]
+        rows = [self._row() for _ in range(chance.choice([1, 5, 12, 60]))]
         table = pa.Table.from_pylist(list({self._key(row): row for row in rows}.values()), SCHEMA)
         (self.table.upsert if self.is_keyed else self.table.append)(table)
         self.rows.update((self._key(row), row) for row in table.to_pylist())

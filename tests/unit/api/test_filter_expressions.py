@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 import pytest
 
 from tablestore_engine.api import Engine, FixRequest, Table
+from tablestore_engine.store.files.column_facts import ColumnFacts
 from tablestore_engine.store.read import expression_condition
 from tablestore_engine.store.read.expression_condition import ExpressionCondition
-from tablestore_engine.store.read.file_pruning import ColumnFacts
 from tests.doses import examples
-from tests.unit.api.filter_world import SCHEMA, VALUES, World, names
+from tests.unit.api.filter_world import SCHEMA, VALUES, World, names, small_groups
 
 WORLDS = examples(4, 150)
 FILTERS = 60
@@ -83,8 +83,11 @@ def _expression(chance: random.Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_filter_expression_random_tables_gives_the_rows_of_pyarrow(tmp_path: Path, seed: int) -> None:
+def test_filter_expression_random_tables_gives_the_rows_of_pyarrow(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same expression over the same rows, in memory and by a scan: same rows, whole, in part and limited."""
+    small_groups(monkeypatch)
     world = World(tmp_path, seed)
     rows, chance = world.expected(), random.Random(seed)
     for _ in range(FILTERS):
@@ -98,9 +101,10 @@ def test_filter_expression_random_tables_gives_the_rows_of_pyarrow(tmp_path: Pat
 
 @pytest.mark.parametrize("seed", range(WORLDS // 2))
 def test_overwrite_by_expression_random_tables_replaces_the_rows_of_pyarrow(
-    tmp_path: Path, seed: int
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After overwrite(rows, filter=) there are the new rows, and the old ones that the expression is not TRUE of."""
+    small_groups(monkeypatch)
     world = World(tmp_path, seed)
     chance, rows = random.Random(-seed - 1), world.expected()
     expression = _expression(chance)

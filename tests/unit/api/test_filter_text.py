@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.api import Engine, FixRequest, Table
 from tests.doses import examples
-from tests.unit.api.filter_world import SCHEMA, World, names
+from tests.unit.api.filter_world import SCHEMA, World, names, small_groups
 
 WORLDS = examples(4, 150)
 FILTERS = 60
@@ -41,7 +41,9 @@ _PATTERNS = ["'a%'", "'%'", "'a_c'", "'%b%'", "'_'", "'z_z'", "''", "'abc'", "'%
 
 def _leaf(chance: random.Random) -> str:
     column = chance.choice([*_LITERALS, "flag"])
-    shape = chance.randrange(7)
+    shape = chance.randrange(8)
+    if shape == 7:
+        return _keys(chance)
     if shape == 0:
         return f"{column} is {chance.choice(['', 'not '])}null"
     if column == "flag":
@@ -57,6 +59,13 @@ def _leaf(chance: random.Random) -> str:
         return f"{column} {negation}like {chance.choice(_PATTERNS)}"
     operator = chance.choice(["=", "!=", "<>", "<", "<=", ">", ">="])
     return f"{some[0]} {operator} {column}" if shape == 4 else f"{column} {operator} {some[0]}"
+
+
+def _keys(chance: random.Random) -> str:
+    """Some keys, with or without their partition."""
+    numbers = ", ".join(str(chance.randint(-1, 41)) for _ in range(chance.choice([1, 1, 3, 30])))
+    part = chance.choice(["", " and part = 'eu'", " and part in ('us', 'a b')", " and part > 'b'"])
+    return f"id in ({numbers}){part}"
 
 
 def _text(chance: random.Random, depth: int = 0) -> str:
@@ -90,8 +99,11 @@ class _DuckDB:
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_filter_text_random_tables_gives_the_rows_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_filter_text_random_tables_gives_the_rows_of_duckdb(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The same text over the same rows, in DuckDB and by a scan: the same rows, whole, in part and limited."""
+    small_groups(monkeypatch)
     world = World(tmp_path, seed)
     oracle, chance = _DuckDB(world.expected()), random.Random(seed)
     for _ in range(FILTERS):
@@ -107,8 +119,11 @@ def test_filter_text_random_tables_gives_the_rows_of_duckdb(tmp_path: Path, seed
 
 
 @pytest.mark.parametrize("seed", range(WORLDS))
-def test_delete_by_filter_random_tables_keeps_the_rows_of_duckdb(tmp_path: Path, seed: int) -> None:
+def test_delete_by_filter_random_tables_keeps_the_rows_of_duckdb(
+    tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After delete(text) the rows are there that DuckDB keeps: those it is FALSE or NULL of."""
+    small_groups(monkeypatch)
     world = World(tmp_path, seed)
     chance = random.Random(-seed - 1)
     rows = world.expected()

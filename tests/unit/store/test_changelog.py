@@ -18,7 +18,8 @@ from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.difference import changed_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
-from tablestore_engine.store.table_store import TableStore, committer_of
+from tablestore_engine.store.table_context import committer_of
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
 from tests.unit.store.bucket_world import write_run

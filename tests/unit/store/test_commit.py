@@ -17,7 +17,8 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.snapshot_claim import MainDestination, OvertakenError
 from tablestore_engine.store.commit.snapshot_files import Planned
-from tablestore_engine.store.table_store import TableStore, committer_of
+from tablestore_engine.store.table_context import committer_of
+from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
 from tests.doubles.faults import Fault, FaultKind, FaultyFileIO, InjectedFaultError
 from tests.unit.store.table_world import (

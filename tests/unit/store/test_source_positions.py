@@ -21,7 +21,8 @@ from tablestore_engine.store.metadata.source_positions import (
     steps_of,
 )
 from tablestore_engine.store.stage.staging import Staging
-from tablestore_engine.store.table_store import TableStore, committer_of
+from tablestore_engine.store.table_context import committer_of
+from tablestore_engine.store.table_store import TableStore
 from tests.unit.store.table_world import acting, make_table, open_table, put, row
 
 

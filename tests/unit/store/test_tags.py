@@ -13,8 +13,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store import rollback
 from tablestore_engine.store.metadata.commit_history import following_properties
-from tablestore_engine.store.table_context import TableContext
-from tablestore_engine.store.table_store import committer_of
+from tablestore_engine.store.table_context import TableContext, committer_of
 from tests.unit.store.table_world import acting, make_table, open_table, put, row, rows_of
 
 

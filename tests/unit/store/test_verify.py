@@ -15,7 +15,7 @@ from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
-from tablestore_engine.store.table_store import committer_of
+from tablestore_engine.store.table_context import committer_of
 from tests.unit.store.table_world import delete, make_table, open_table, put, row
 
 
