@@ -117,7 +117,7 @@ def _write_rows(step: ChangesOfOne, path: Path) -> bool:
     """Whether there were any."""
     writer: pq.ParquetWriter | None = None
     try:
-        for batch in step.read():
+        for batch in step.read(step.schema):
             kinds = batch.rows.column(ROW_KIND_COLUMN).cast(pa.int8())
             rows = batch.rows.drop_columns([ROW_KIND_COLUMN]).append_column(VALUE_KIND, kinds)
             if writer is None:

@@ -38,6 +38,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.local_changes import LocalChanges
 from tablestore_engine.spark.missing_names import (
     DEFAULT_DATABASE,
     is_missing_name,
@@ -91,6 +92,7 @@ class Resolver:
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = _names_of(session)
         self._tables = HiddenTables(session, scratch, self._registry, reads)
+        self.local_changes = LocalChanges(names)
 
     @property
     def reads(self) -> ChosenReads:

@@ -205,7 +205,7 @@ class TracedQuery:
         plan = self._plan
         if plan is None:
             return AffectedKeys(None, 0, self.general_clause(key) or "")
-        ranges = {table.lower(): _relation(table, version) for table, version in changes.items()}
+        ranges = {table.lower(): (table, version) for table, version in changes.items()}
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
         known = self._known(plan, changed)
@@ -222,7 +222,7 @@ class TracedQuery:
                     asserted.add(one.table.lower())
                     continue
                 frames.append(builder.frame(step).toDF(*key))
-            frames += [self._asserted(ranges[one], stated[one], key) for one in sorted(asserted)]
+            frames += [self._asserted(_relation(*ranges[one]), stated[one], key) for one in sorted(asserted)]
             return self._collect(frames, view)
         except (PySparkException, Py4JError) as error:
             check_connected()
@@ -236,10 +236,16 @@ class TracedQuery:
         ids = () if self._plan is None else output_ids(self._plan.root)
         return [ids[self._columns.index(name.lower())] for name in key]
 
-    def _changes(self, ranges: Mapping[str, str], table: str, names: Sequence[str], is_past: bool) -> Jvm:
+    def _changes(
+        self, ranges: Mapping[str, tuple[str, TableVersion]], table: str, names: Sequence[str], is_past: bool
+    ) -> Jvm:
         """The analyzed plan of the changed rows of a table: what they were before, or both without what is the same."""
+        local = self._resolver.local_changes.find(*ranges[table.lower()])
+        if local is not None:
+            found = local.frame(self._resolver.session, names, is_past=is_past)
+            return found._jdf.queryExecution().analyzed()
         items = ", ".join(map(quote_name, names)) or "1 as one"
-        source = ranges[table.lower()]
+        source = _relation(*ranges[table.lower()])
         if is_past:
             text = f"select {items} from {source} where _row_kind in ('-U', '-D')"
         elif names and (groups := self._groups(table, names)):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
@@ -23,12 +24,12 @@ from tablestore_engine.store.table_store import TableStore
 
 @dataclass(frozen=True)
 class ChangesOfOne:
-    """`files` None: the rows come from `read`, in the columns of `schema`."""
+    """`files` None: only `read` gives the rows. `read`: in the columns of a schema; `schema`: that of the snapshot."""
 
     snapshot_id: int
     schema: TableSchema
     files: tuple[StoredFile, ...] | None
-    read: Callable[[], Iterator[ChangelogBatch]]
+    read: Callable[[TableSchema], Iterator[ChangelogBatch]]
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def plan_changes_between(
 def _of_one(store: TableStore, snapshot: Snapshot) -> ChangesOfOne:
     reader = ChangelogReader(store.context)
     own = store.context.schemas.get(snapshot.schema_id)
-    return ChangesOfOne(snapshot.id, own, reader.files(snapshot), lambda: reader.read(snapshot))
+    return ChangesOfOne(snapshot.id, own, reader.files(snapshot), partial(reader.read, snapshot))
 
 
 def _get(store: TableStore, number: int) -> Snapshot:
