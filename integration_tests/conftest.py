@@ -22,6 +22,7 @@ spark/test_product_settings                 both, and compares           both, a
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -48,7 +49,12 @@ def java_options(paths: Iterable[Path], *, nightly: bool) -> tuple[str, ...]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Options for the JVMs of this process, and of those that it starts; after what the user has set."""
+    """Options for the JVMs of this process, and of those that it starts; after what the user has set.
+
+    A shell starts jobs in the background with Ctrl-C ignored, and so would each command that a test interrupts.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     paths = [config.invocation_params.dir / one.split("::")[0] for one in config.args]
     for options in java_options([path.resolve() for path in paths], nightly=is_nightly()):
         before = os.environ.get(_OPTIONS_VARIABLE, "")

@@ -12,6 +12,7 @@ import pytest
 from integration_tests.adapter.conftest import Shop
 from integration_tests.soak.random_batches import random_batches
 from tablestore_engine.api import TableSpec, WriteSpec
+from tests.doses import case_rows
 
 ORDERS = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "2"}))
 SOURCES = "sources: [{name: raw, schema: demo, tables: [{name: orders}, {name: customers}]}]"
@@ -144,14 +145,17 @@ def test_random_batches(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("act", "reason"),
-    [
-        (
-            lambda shop: orders(shop, *((n, 1, 0, 0.0) for n in range(1, 10_100))),
-            "rows of demo.orders changed",
-        ),
-        (lambda shop: shop.engine.table("demo.orders").rollback(1), "which changes of"),
-        (lambda shop: shop.engine.table("demo.totals").rollback(1), ""),
-    ],
+    case_rows(
+        [
+            (
+                lambda shop: orders(shop, *((n, 1, 0, 0.0) for n in range(1, 10_100))),
+                "rows of demo.orders changed",
+            ),
+            (lambda shop: shop.engine.table("demo.orders").rollback(1), "which changes of"),
+            (lambda shop: shop.engine.table("demo.totals").rollback(1), ""),
+        ],
+        2,
+    ),
     ids=["many rows", "an input that was rolled back", "rolled back itself"],
 )
 def test_all_rows_are_compared_where_changes_do_not_do(feed: Shop, act: Any, reason: str) -> None:

@@ -274,7 +274,14 @@ def test_code_runs_again_when_its_plan_is_made_again(bare: Shop) -> None:
     assert bare.rows("select id from demo.m order by id") == [(1,), (70,), (71,)]
 
 
-@pytest.mark.parametrize("way", ["auto", "portable", pytest.param("native", marks=pytest.mark.folders)])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "auto",
+        pytest.param("portable", marks=pytest.mark.nightly),
+        pytest.param("native", marks=(pytest.mark.folders, pytest.mark.nightly)),
+    ],
+)
 def test_parent_with_deleted_rows_is_read_as_sql_reads_it(bare: Shop, way: str) -> None:
     """Updated and deleted versions of keys lie in its files; conditions of the code leave files out, never rows.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from tests.doses import case_rows
 
 FEED = """
 {{{{ config(materialized='view', event_time='at') }}}}
@@ -39,11 +40,14 @@ def feed(shop: Shop, *rows: str) -> None:
 
 @pytest.mark.parametrize(
     ("more", "updated"),
-    [
-        ("concurrent_batches=false", [("+I", 3, "C"), ("-D", 3, "c")]),
-        ("concurrent_batches=true", [("+I", 3, "C"), ("-D", 3, "c")]),
-        ("concurrent_batches=true, unique_key='id'", [("+U", 3, "C"), ("-U", 3, "c")]),
-    ],
+    case_rows(
+        [
+            ("concurrent_batches=false", [("+I", 3, "C"), ("-D", 3, "c")]),
+            ("concurrent_batches=true", [("+I", 3, "C"), ("-D", 3, "c")]),
+            ("concurrent_batches=true, unique_key='id'", [("+U", 3, "C"), ("-U", 3, "c")]),
+        ],
+        2,
+    ),
 )
 def test_a_microbatch_changes_the_rows_that_differ(
     shop: Shop, more: str, updated: list[tuple[str, int, str]]

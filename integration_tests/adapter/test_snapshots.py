@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from tests.doses import cases
 
 
 @pytest.mark.nightly
@@ -106,7 +107,7 @@ OTHERWISE = {  # what a later run finds → config, query, statements before it,
 }
 
 
-@pytest.mark.parametrize("cause", OTHERWISE)
+@pytest.mark.parametrize("cause", cases(list(OTHERWISE), 2))
 def test_history_made_otherwise_compares_all_keys(shop: Shop, cause: str) -> None:
     """And says why; a run behind it compares the keys that changed, unless its query uses a clock."""
     config, query, statements, reason = OTHERWISE[cause]

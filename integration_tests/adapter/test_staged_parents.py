@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from tests.doses import cases
 
 # `known` is no ancestor of the nodes below `src`: dbt runs them before this test, which is a gate of `src`
 GATES = """
@@ -48,7 +49,7 @@ def history(shop: Shop, name: str = "s", parent: str = "src", config: str = "") 
     shop.write(f"snapshots/{name}.sql", HISTORY.format(name=name, parent=parent, config=config))
 
 
-@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("threads", cases([2, 1], 1))
 def test_snapshot_of_staged_model_is_published_in_same_build(gated: Shop, threads: int) -> None:
     """The first build and the later ones: the snapshot has the versions that its parent shows after the same build,
     also when two threads publish the parent while the snapshot is built.
@@ -108,6 +109,7 @@ def test_first_red_build_leaves_no_snapshot_table(gated: Shop) -> None:
     assert gated.rows(ALL.format("s")) == [(1, "a", True)]
 
 
+@pytest.mark.nightly  # by day the snapshot of a staged model above; test_whole_run.py
 def test_chain_through_snapshot_is_published_in_same_build(gated: Shop) -> None:
     """Model, two snapshots in two schemas, a view and a model of them: all show the state of one build."""
     history(gated)
@@ -134,6 +136,7 @@ def test_chain_through_snapshot_is_published_in_same_build(gated: Shop) -> None:
     assert gated.engine.staged("demo") == gated.engine.staged("demo_past") == ()
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_publish_decisions.py
 def test_red_test_of_snapshot_does_not_keep_a_state_out_of_the_history(gated: Shop) -> None:
     """By default a snapshot's own tests gate nothing; with publish='auto' its red rows wait."""
     history(gated)
@@ -259,7 +262,7 @@ select * from {{ ref('src') }}
 """
 
 
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", cases([4, 1], 1))
 def test_batches_of_a_child_are_published_with_the_parent(gated: Shop, threads: int) -> None:
     """The parent is published before, between or behind the batches of a child without tests: all batches are out then,
     and none of a red parent.

@@ -13,6 +13,7 @@ import pytest
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import Engine, TableSpec, WriteReport, WriteSpec
 from tablestore_engine.spi import PositionStep
+from tests.doses import case_rows, cases
 
 KEYLESS = WriteSpec(table=TableSpec(options={"bucket": "-1"}))
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
@@ -249,12 +250,15 @@ def test_a_temporary_function_is_a_part_of_the_query(events: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("start", "value"),
-    [
-        ("create or replace temporary view lookup as select @ as f", "(select max(f) from lookup)"),
-        ("declare or replace variable factor int default @", "factor"),
-        ("create or replace view demo.lookup as select @ as f", "(select max(f) from demo.lookup)"),
-        ("set path = system.builtin, system.session, spark_catalog.demo@", "2"),
-    ],
+    case_rows(
+        [
+            ("create or replace temporary view lookup as select @ as f", "(select max(f) from lookup)"),
+            ("declare or replace variable factor int default @", "factor"),
+            ("create or replace view demo.lookup as select @ as f", "(select max(f) from demo.lookup)"),
+            ("set path = system.builtin, system.session, spark_catalog.demo@", "2"),
+        ],
+        2,
+    ),
 )
 def test_what_a_name_of_the_query_means_is_a_part_of_it(events: Shop, start: str, value: str) -> None:
     """With another temporary view, variable, view or path the SQL is another one (TS1846), though its text is the same;
@@ -279,7 +283,9 @@ def test_what_a_name_of_the_query_means_is_a_part_of_it(events: Shop, start: str
             events.engine.sql(statement)
 
 
-@pytest.mark.parametrize("join", ["", " join {{ source('raw', 'ev') }} o on o.id = e.id and o.v = e.v"])
+@pytest.mark.parametrize(
+    "join", cases([" join {{ source('raw', 'ev') }} o on o.id = e.id and o.v = e.v", ""], 1)
+)
 def test_key_in_several_snapshots_of_a_range_keeps_the_row_of_the_latest(events: Shop, join: str) -> None:
     """In the first run and in a later one; twice in one snapshot it is an error and nothing is written (TS1601)."""
     text = "{{ config(materialized='streaming', unique_key='id') }} select e.id, e.v from "

@@ -107,6 +107,7 @@ def test_stateful_query_resumes_on_a_cluster(engine: Engine) -> None:
     assert told == [[("a", 1), ("b", 1)], [("a", 2)]]
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_worker_versions.py
 def test_workers_of_other_versions_are_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     """TS1540 names what the workers have and what the driver has, and nothing was written."""
     here = versions_here()

@@ -140,6 +140,7 @@ def test_an_eventual_log_needs_every_rule(eventual_log: OrderLog, tmp_path: Path
         assert _broken_rows(kind, tmp_path / f"bad-{number}", log, change[kind], reached) != table
 
 
+@pytest.mark.nightly  # by day kafka/test_rescale.py
 @pytest.mark.parametrize("kind", PYTHON_FIRST)
 def test_rows_in_former_partitions_are_ignored(broker: BrokerInfo, tmp_path: Path, kind: Kind) -> None:
     """A running consumer takes up the partitions of a rescale. One that reads the former partition last needs `s`."""
@@ -170,6 +171,7 @@ def _read_again(consumer: PythonConsumer | JavaConsumer) -> None:
     consumer.start()
 
 
+@pytest.mark.nightly  # by day the copies above, and the texts of a start below
 @pytest.mark.parametrize("consistency", EVENTUAL_FIRST)
 def test_a_copy_starts_with_the_table(broker: BrokerInfo, tmp_path: Path, consistency: str) -> None:
     """First messages are gone, rows are unconfirmed, a snapshot is pending: a start with the table gets a copy."""

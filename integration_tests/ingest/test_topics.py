@@ -27,7 +27,7 @@ from tablestore_engine.api import Engine, IngestSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, FixRequest, NotFound, RetryError
 from tablestore_engine.runtime.outside_world import CRASH_ENV, SYSTEM, Runtime
-from tests.doses import cases
+from tests.doses import cases, examples
 from tests.unit.ingest.encoders import COLUMNS, SQL, TYPED, Event, Registry, encoders
 from tests.unit.ingest.histories import fold, histories, table_of
 
@@ -76,7 +76,9 @@ def encode(name: str, events: list[Event], registry: Registry | None = None) -> 
 
 @pytest.mark.parametrize("name", [one for one in encoders(Registry()) if "avro" not in one])
 @given(events=histories(most=40), rows_max=st.integers(1, 30), number=st.integers(0, 1 << 60))
-@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(3, 6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 def test_histories_of_each_format(
     broker: BrokerInfo, opened: OPENED, name: str, events: list[Event], rows_max: int, number: int
 ) -> None:

@@ -118,6 +118,7 @@ def test_every_reader_shows_what_we_deleted_from_append_tables(
     assert Counter(table.us.read(table.location)) == table.replayed()
 
 
+@pytest.mark.nightly  # by day the test above, with deletes of ours alone
 @pytest.mark.parametrize("shape", cases(["unaware", "partitioned", "bucketed"], 1))
 def test_deletes_of_all_engines_in_turns(
     shape: str, java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, tmp_path: Path

@@ -108,6 +108,7 @@ def test_converted_table_of_java_is_written_in_turns(
     assert_same(shared.changes, told, "java's stream")
 
 
+@pytest.mark.nightly  # by day kills in tests/unit/store/test_conversion.py, and the conversion that ends
 @pytest.mark.parametrize("name", cases(["plain", "fixed"], 1))
 def test_killed_conversion_is_read_exactly_by_java(
     java: JavaPaimon, pypaimon: ProcessPeer, location: Path, name: str, tmp_path: Path

@@ -138,6 +138,7 @@ def test_java_leaves_level_zero_and_we_take_it_in(
     shared.check_changes(from_start(java, location))
 
 
+@pytest.mark.nightly  # by day the other turns of this file
 def test_java_writes_fully_in_turns_with_us(
     java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, location: Path
 ) -> None:

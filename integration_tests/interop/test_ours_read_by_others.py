@@ -28,7 +28,7 @@ def test_we_show_what_the_oracle_expects(ours: Callable[[str], Golden], name: st
         assert_same(expected, Ours().read(table.location, snapshot), f"ours, {name}, snapshot {snapshot}")
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", cases(OURS, 9))
 def test_java_reads_ours_at_every_snapshot(
     ours: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

@@ -81,9 +81,12 @@ def test_a_reader_gets_what_javas_stream_gets(
         assert_same_batches(theirs, mine, f"{name} from {snapshot}")
 
 
+BY_DAY = {"changelog_input", "merge_on_read"}  # the others' changes by day in test_changelog.py
+
+
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.nightly if name.endswith("_lookup") else ()) for name in THEIRS],
+    [pytest.param(name, marks=pytest.mark.nightly if name not in BY_DAY else ()) for name in THEIRS],
 )
 def test_a_reader_gets_what_javas_stream_gets_of_javas_tables(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str

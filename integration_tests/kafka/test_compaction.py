@@ -16,7 +16,7 @@ from tests.unit.store.test_changelog import foreign_level_zero
 
 
 def _engine(folder: Path, url: str) -> Engine:
-    return Engine(str(folder), log={"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000"})
+    return Engine(str(folder), log={"kafka.bootstrap.servers": url, "kafka.default.api.timeout.ms": "3000"})
 
 
 def _write(engine: Engine, *ids: int, value: str) -> None:

@@ -222,6 +222,7 @@ def test_killed_while_setting_right(engine: Engine, broker: BrokerInfo, tmp_path
     check_markers(engine, "d.t", settings)
 
 
+@pytest.mark.nightly  # by day exactly_once::test_two_publishers_at_once
 def test_two_writers_at_once(engine: Engine, broker: BrokerInfo, tmp_path: Path) -> None:
     """Two processes with the same keys, fencing each other: in the end every marker holds."""
     settings = _new_table(engine, broker.url)

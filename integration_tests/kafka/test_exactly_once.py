@@ -124,6 +124,7 @@ def test_kill_between_chunks_of_one_snapshot(broker: BrokerInfo, hit: int) -> No
     check_markers(settings, 3)
 
 
+@pytest.mark.nightly  # by day the kills above
 def test_a_random_series_of_kills_converges(broker: BrokerInfo) -> None:
     """Forty snapshots in chunks under five kills at ever later points: the topic is exact after the last run."""
     source, settings = new_table(broker, 40)

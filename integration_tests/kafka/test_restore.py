@@ -16,7 +16,7 @@ from tablestore_engine.log.decode import decode_rows
 
 
 def _engine(folder: Path, url: str) -> Engine:
-    log = {"kafka.bootstrap.servers": url, "kafka.socket.timeout.ms": "1000"}
+    log = {"kafka.bootstrap.servers": url, "kafka.default.api.timeout.ms": "3000"}
     return Engine(str(folder), log=log, spark=SparkSettings("local[1]"))
 
 

@@ -77,7 +77,7 @@ def check_refusal(error: FixRequest, user: User, right: Right) -> None:
 
 
 @pytest.mark.parametrize(
-    "right", cases(RIGHTS, 4), ids=lambda right: f"{right.resource.name} {right.operation}"
+    "right", cases(RIGHTS, 2), ids=lambda right: f"{right.resource.name} {right.operation}"
 )
 def test_without_one_right_its_error(realm: Realm, tmp_path: Path, right: Right) -> None:
     """TS1750 names the operation and the topic, the table is as it was, and with the right given it goes on, once."""

@@ -181,6 +181,7 @@ def test_a_table_without_a_key(engine: Engine, broker: BrokerInfo, how: dict[str
     assert set(held.elements()) == {(number, "c") for number in range(5)}
 
 
+@pytest.mark.nightly  # by day exactly_once::test_two_publishers_at_once
 def test_two_writers_at_once(engine: Engine, broker: BrokerInfo, tmp_path: Path) -> None:
     """Two processes that fence each other in every shard: nothing is lost, nothing comes twice."""
     settings = new_table(engine, broker.url)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 
 import obstore
@@ -29,7 +29,7 @@ from tablestore_engine.errors import (
     StoreAnswerUnknown,
     TablestoreError,
 )
-from tests.doses import pairs
+from tests.doses import case_rows
 
 NAME = "demo.t"
 GRACE = {"tablestore.expire-grace": "0 s"}  # of expiry: tests do not wait
@@ -103,7 +103,7 @@ def test_wrong_bucket_is_refused_with_its_fix(s3_server: S3ServerInfo, credentia
                 call()
 
 
-@pytest.mark.parametrize(("part", "spec"), pairs(range(3), [KEYED, APPEND]))
+@pytest.mark.parametrize(("part", "spec"), case_rows(list(product(range(3), [KEYED, APPEND])), 2))
 def test_token_that_expires_in_a_write_loses_and_doubles_no_row(
     direct: Engine, through: Callable[[], Engine], proxy: FaultProxy, spec: WriteSpec, part: int
 ) -> None:

@@ -15,6 +15,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.s3_server import S3ServerInfo
 from tablestore_engine.errors import StorageError, Unsupported
 from tablestore_engine.fileio.store_races import MAX_AGE_MS, ROUNDS, WRITERS, RaceCheck
+from tests.doses import cases
 
 NAME = "demo.t"
 TABLE = WriteSpec(TableSpec(primary_key=("id",)))
@@ -44,7 +45,7 @@ def rows(value: str) -> pa.Table:
 
 
 @pytest.mark.usefixtures("credentials")
-@pytest.mark.parametrize("plan", [ignores_the_condition, two_winners_in_one_race])
+@pytest.mark.parametrize("plan", cases([two_winners_in_one_race, ignores_the_condition], 1))
 def test_upsert_in_an_existing_database_of_an_unsafe_store_is_refused(
     bucket: str, s3_server: S3ServerInfo, proxy: FaultProxy, prefix: str, plan: Plan
 ) -> None:

@@ -16,6 +16,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.s3_server import S3ServerInfo
 from tablestore_engine.fileio.foreign_keys import is_path
+from tests.doses import case_rows
 
 NAME = "demo.t"
 _NUMBERS = count()
@@ -69,15 +70,18 @@ NEWLINE = _OBJECT.format("{}a&#xA;b")
 @pytest.mark.usefixtures("credentials")
 @pytest.mark.parametrize(
     ("folder", "xml"),
-    [
-        ("", EMPTY_PART),
-        ("demo.db/", EMPTY_PART),
-        ("demo.db/t/", EMPTY_PART),
-        ("demo.db/t/snapshot/", EMPTY_PART),
-        ("demo.db/t/bucket-0/", EMPTY_PART),
-        ("demo.db/t/", DOTS),
-        ("demo.db/t/bucket-0/", NEWLINE),
-    ],
+    case_rows(
+        [
+            ("", EMPTY_PART),
+            ("demo.db/", EMPTY_PART),
+            ("demo.db/t/", EMPTY_PART),
+            ("demo.db/t/snapshot/", EMPTY_PART),
+            ("demo.db/t/bucket-0/", EMPTY_PART),
+            ("demo.db/t/", DOTS),
+            ("demo.db/t/bucket-0/", NEWLINE),
+        ],
+        3,
+    ),
 )
 def test_key_that_is_no_path_is_left_out_and_named(
     bucket: str,

@@ -54,14 +54,14 @@ def ways(s3_server: S3ServerInfo, bucket: str, tmp_path_factory: pytest.TempPath
             engine.close()
 
 
-@pytest.mark.parametrize("text", cases(QUERIES, 8))
+@pytest.mark.parametrize("text", cases(QUERIES, 4))
 @pytest.mark.parametrize("way", BOTH)
 def test_query_over_the_store_equals_the_local_copy(ways: Ways, way: ReadWay, text: str) -> None:
     """Joins, subqueries, past states, changes, nested values and old schemas give the rows of the folder."""
     assert answer(ways.stored[way].query(text)) == answer(ways.local.query(text))
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("way", cases(BOTH, 1))  # the other way, by day, on disk in spark/test_read_ways.py
 def test_random_conditions_over_the_store_equal_the_local_copy(ways: Ways, way: ReadWay) -> None:
     """Pruned files and conditions change no answer."""
     chance = random.Random(f"{way}-s3")
@@ -123,7 +123,7 @@ def test_object_that_went_away_is_an_error_with_its_name(ways: Ways, way: ReadWa
         engine.sql(f"select * from {name}")
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("way", cases(BOTH, 1))
 def test_statements_on_the_store_write_what_they_write_locally(ways: Ways, way: ReadWay) -> None:
     """INSERT … SELECT, UPDATE, DELETE, MERGE and CREATE TABLE AS read by this way and leave the same rows."""
     statements = [

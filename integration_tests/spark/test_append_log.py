@@ -14,6 +14,7 @@ from tablestore_engine.api import Engine, SameKeys, SparkSettings, TableSpec, Wr
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.decode import decode_rows
+from tests.doses import pairs
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 
@@ -37,11 +38,9 @@ def _check(engine: Engine) -> None:
     assert +held == _multiset(table.scan().to_arrow())
 
 
-@pytest.mark.parametrize("mode", ["auto", "all"])
 @pytest.mark.parametrize(
-    "layout",
-    [{"log.system.partitions": "3"}, {"bucket": "2", "bucket-key": "id"}],
-    ids=["no buckets", "buckets"],
+    ("mode", "layout"),
+    pairs(["auto", "all"], [{"log.system.partitions": "3"}, {"bucket": "2", "bucket-key": "id"}]),
 )
 def test_the_log_of_a_table_without_a_key_has_its_deletes(
     spark: SparkSession, broker: BrokerInfo, tmp_path: Path, mode: str, layout: dict[str, str]

@@ -18,6 +18,7 @@ from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.write import frame_rows
+from tests.doses import case_rows
 from tests.unit.store.table_world import changes_of, make_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero
 
@@ -87,21 +88,23 @@ def _appends(store: TableStore) -> None:
 
 @pytest.mark.parametrize(
     ("work", "table"),
-    [
-        (_folds, {"options": {"bucket": "3"}}),
-        (
-            _differences,
-            {
-                "keys": ("dt", "id"),
-                "partitions": ("dt",),
-                "columns": {"id": "BIGINT", "name": "STRING", "n": "INT", "dt": "STRING"},
-                "options": {"bucket": "2"},
-            },
-        ),
-        (_level_zero, {}),
-        (_appends, {"keys": ()}),
-    ],
-    ids=["folds", "differences", "level 0", "appends"],
+    case_rows(
+        [
+            (_folds, {"options": {"bucket": "3"}}),
+            (
+                _differences,
+                {
+                    "keys": ("dt", "id"),
+                    "partitions": ("dt",),
+                    "columns": {"id": "BIGINT", "name": "STRING", "n": "INT", "dt": "STRING"},
+                    "options": {"bucket": "2"},
+                },
+            ),
+            (_level_zero, {}),
+            (_appends, {"keys": ()}),
+        ],
+        2,
+    ),
 )
 def test_executors_leave_what_threads_leave(
     spark: SparkSession, runner: Executors, tmp_path: Path, work: Work, table: dict[str, object]

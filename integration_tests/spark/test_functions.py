@@ -107,6 +107,7 @@ def test_replaced_function_is_seen_by_other_engine(engine: Engine, other: Engine
         other.sql("select * from demo.f(4)")
 
 
+@pytest.mark.nightly  # by day adapter/test_functions.py: a later command
 def test_function_is_used_by_later_process(engine: Engine) -> None:
     """With a session of its own, from the text in the warehouse."""
     engine.sql("create function demo.f(x bigint) returns bigint return (select max(id) from demo.t) * x")

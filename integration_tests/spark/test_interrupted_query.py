@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.doses import case_rows
+
 HANG_SECONDS = 120
 PROGRAM = """
 import signal, threading, time
@@ -28,7 +30,7 @@ with interrupted_by_sigterm():
 
 
 @pytest.mark.parametrize(
-    ("number", "raised"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Terminated")]
+    ("number", "raised"), case_rows([(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Terminated")], 1)
 )
 def test_a_signal_ends_the_wait_for_rows(number: signal.Signals, raised: str, tmp_path: Path) -> None:
     """Not only when the query has ended: this one would take years."""

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 _PROGRAM = """
 import sys
 import pyarrow as pa
@@ -20,6 +22,7 @@ assert engine.sql("select count(*) from demo.a").rows == ((2,),)
 """
 
 
+@pytest.mark.nightly  # by day docs/test_docs.py: nothing of Spark stays
 def test_our_names_make_no_folders_where_the_program_runs(tmp_path: Path) -> None:
     """The session makes its own `spark-warehouse` there; the databases of our names lie in scratch."""
     home = tmp_path / "home"

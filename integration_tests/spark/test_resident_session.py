@@ -245,6 +245,7 @@ def test_jvm_of_a_killed_process_ends(folder: Folder) -> None:
     assert folder.jvm() != before
 
 
+@pytest.mark.nightly  # by day the query of a stopped command above
 def test_jobs_of_a_killed_command_are_cancelled_by_the_process(folder: Folder) -> None:
     """No other command comes for that."""
     folder.run("engine.spark")

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 
 from integration_tests.spark.streams import KEYED, Shop
 from tablestore_engine.api import TableSpec, TablestoreSource, WriteSpec, explain_failure
+from tests.doses import case_rows
 
 ALL = {"read.changelog": "true"}
 EVENTS = WriteSpec(TableSpec())
@@ -119,14 +120,17 @@ def test_all_rows_of_a_complete_query_are_replaced(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("expression", "options", "code"),
-    [
-        ("id, v, at, 'x' as _row_kind", {}, "TS1452"),
-        ("id, v, at, 1 as more", {}, "TS1062"),
-        ("cast(null as bigint) as id, v, at", {}, "TS1602"),
-        ("id, v, at", {"tabel": "x"}, "TS1440"),
-        ("id, v, at", {"overwrite": "all"}, "TS1442"),
-        ("id, v, at", {"onSchemaChange": "perhaps"}, "TS1025"),
-    ],
+    case_rows(
+        [
+            ("id, v, at, 'x' as _row_kind", {}, "TS1452"),
+            ("id, v, at, 1 as more", {}, "TS1062"),
+            ("cast(null as bigint) as id, v, at", {}, "TS1602"),
+            ("id, v, at", {"tabel": "x"}, "TS1440"),
+            ("id, v, at", {"overwrite": "all"}, "TS1442"),
+            ("id, v, at", {"onSchemaChange": "perhaps"}, "TS1025"),
+        ],
+        2,
+    ),
 )
 def test_what_is_wrong_is_said_and_nothing_is_committed(
     shop: Shop, expression: str, options: dict[str, str], code: str

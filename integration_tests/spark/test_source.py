@@ -28,11 +28,11 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     "options",
     [
         {"scan.mode": "latest-full"},
-        {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
-        {"scan.mode": "latest"},
         *(
             pytest.param(one, marks=pytest.mark.nightly)
             for one in (
+                {"scan.mode": "from-snapshot", "scan.snapshot-id": "2"},
+                {"scan.mode": "latest"},
                 {"scan.mode": "earliest"},
                 {"scan.mode": "from-snapshot-full", "scan.snapshot-id": "2"},
                 {"scan.mode": "from-timestamp", "scan.timestamp-millis": "1"},
@@ -94,6 +94,7 @@ def test_two_queries_do_not_meet(shop: Shop) -> None:
     assert [one.name for one in shop.table.consumers()] == ["one", "two"]
 
 
+@pytest.mark.nightly  # by day adapter/test_stateful_streaming.py
 def test_windows_with_a_watermark(shop: Shop) -> None:
     """Event time from the table: a window is told when the watermark has passed it, over two runs of the query."""
     shop.put((1, "a"), (2, "a"), minute=60, spec=EVENTS)
@@ -106,6 +107,7 @@ def test_windows_with_a_watermark(shop: Shop) -> None:
     assert told == [("a", 3)]
 
 
+@pytest.mark.nightly  # by day adapter/test_stateful_streaming.py
 def test_joins_and_duplicates(shop: Shop) -> None:
     """Stream with table, stream with stream within a time, and rows that come twice."""
     shop.put((1, "a"), (2, "b"), name="demo.names")
@@ -158,6 +160,7 @@ def test_a_missing_table_and_an_unsaid_one_are_refused_when_they_are_loaded(shop
         assert explain_failure(error.value).code == code
 
 
+@pytest.mark.nightly  # by day tests/unit/datasource, and an error below
 def test_what_goes_away_while_a_query_is_stopped_ends_it(shop: Shop) -> None:
     """Expired, rolled back, dropped and made anew: each by its code, never a gap."""
     for name, spoil, code in (

@@ -56,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(engine, fill(engine, SEED))
 
 
-OFTEN = cases(list(MODELS), 4)
+OFTEN = cases(list(MODELS), 2)
 EACH_INPUT = ("H 3 revenue of orders of a segment", "H 13 orders of each customer", "DS 33 three channels")
 
 

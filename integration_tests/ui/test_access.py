@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served
+from tests.doses import pairs
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 UNNAMED = (Path(__file__).parent / "unnamed.js").read_text()
@@ -23,8 +24,9 @@ def show_everything(page: object) -> None:
         summary.click()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("table", ["demo.orders", "demo.returns", "demo.daily_totals", ""])
+@pytest.mark.parametrize(
+    ("scheme", "table"), pairs(["light", "dark"], ["demo.orders", "demo.returns", "demo.daily_totals", ""])
+)
 def test_every_text_has_contrast(watch: Open, shop: Served, scheme: str, table: str) -> None:
     """At least 4.5 to 1, in both themes, with everything open."""
     page = watch(color_scheme=scheme).open(shop.of(table) if table else shop.address)

@@ -90,15 +90,17 @@ class LocalFileIO:
 
     def _check_folder(self, folder: str) -> None:
         """No part of the way from the root is a link: it would lead out of the table. Raises FixData TS1290."""
-        if folder in self._real_folders:
+        if folder == self.root or folder in self._real_folders:
             return
-        real = os.path.realpath(self.root) + folder[len(self.root) :]
-        if os.path.realpath(folder) != real:
-            raise is_link(folder, os.path.realpath(folder))
-        if len(self._real_folders) >= _REMEMBERED_MAX:
-            self._real_folders.clear()
-        if os.path.isdir(folder):
-            self._real_folders.add(folder)
+        self._check_folder(_parent(folder))
+        with contextlib.suppress(OSError):  # not there, or closed: the operation itself says so
+            mode = os.lstat(folder).st_mode
+            if stat.S_ISLNK(mode):
+                raise is_link(folder, os.path.realpath(folder))
+            if len(self._real_folders) >= _REMEMBERED_MAX:
+                self._real_folders.clear()
+            if stat.S_ISDIR(mode):
+                self._real_folders.add(folder)
 
     def _file(self, path: str) -> str:
         """The path of a plain file. Raises NotFound TS1201, FixData TS1290 for links and devices."""
@@ -165,11 +167,9 @@ class LocalFileIO:
     def exists_file(self, path: str) -> bool:
         """Whether something that is no folder is there. Raises as `exists`."""
         clean = self._inside(path)
-        with explained(path):
-            try:
-                return not stat.S_ISDIR(os.lstat(clean).st_mode)
-            except (FileNotFoundError, NotADirectoryError):
-                return False
+        with explained(path), contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            return not stat.S_ISDIR(os.lstat(clean).st_mode)
+        return False
 
     def size(self, path: str) -> int:
         """Bytes. Raises NotFound TS1201."""

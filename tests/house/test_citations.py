@@ -173,24 +173,21 @@ def _classes() -> dict[str, ast.ClassDef]:
     }
 
 
-def _members(name: str) -> set[str] | None:
+@cache
+def _members(name: str) -> frozenset[str] | None:
     """What a class has, with what its bases have; None where one of them is another package's."""
     found: set[str] = set()
     node = _classes().get(name)
     if node is None:
-        return (
-            set() if name in {"Protocol", "Enum", "StrEnum", "IntEnum", "Exception", "ValueError"} else None
-        )
+        is_plain = name in {"Protocol", "Enum", "StrEnum", "IntEnum", "Exception", "ValueError"}
+        return frozenset() if is_plain else None
     for base in node.bases:
         above = _members(ast.unparse(base).partition("[")[0].rpartition(".")[2])
         if above is None:
             return None
         found |= above
-    return (
-        found
-        | _assigned(node)
-        | {one.name for one in walk_statements(node) if isinstance(one, ast.FunctionDef)}
-    )
+    functions = {one.name for one in walk_statements(node) if isinstance(one, ast.FunctionDef)}
+    return frozenset(found | _assigned(node) | functions)
 
 
 def stale_members(text: str) -> list[str]:

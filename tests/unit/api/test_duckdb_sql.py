@@ -87,7 +87,7 @@ def _predicate(draw: random.Random, depth: int = 2) -> str:
     return f"{name} {draw.choice(('=', '<>', '<', '<=', '>', '>='))} {draw.choice(LITERALS[name])}"
 
 
-@pytest.mark.parametrize("seed", cases(range(8), 2))
+@pytest.mark.parametrize("seed", cases(range(8), 1))
 def test_filters_give_what_duckdb_gives_over_rows_in_memory(engine: Engine, seed: int) -> None:
     """Random predicates over every type, with NULL and NaN: what DuckDB asks of the table is exact."""
     draw = random.Random(seed)

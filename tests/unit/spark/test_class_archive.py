@@ -129,6 +129,7 @@ def test_a_builder_that_fails_is_not_started_by_each_session(
     assert list(archive.parent.iterdir()) == [class_archive._mark(archive)]
 
 
+@pytest.mark.nightly  # by day the archive of the machine's Java
 def test_the_packaged_jre_takes_sparks_classes_from_an_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -85,7 +85,7 @@ def assert_right(store: TableStore, at_least: int) -> None:
             assert listed(store, number, value).keys() <= data_files(store)
 
 
-@pytest.mark.parametrize("nth", [1, 2])
+@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("point", POINTS)
 @pytest.mark.parametrize("scenario", sorted(SCENARIOS))
 def test_a_kill_leaves_a_right_state_and_the_next_sync_is_complete(

@@ -16,6 +16,7 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spi import Staged, stage_properties
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
+from tests.doses import pairs
 from tests.unit.warehouse.table_swap_world import (
     NAME,
     NEW,
@@ -135,8 +136,7 @@ def test_dropping_one_that_is_about_to_take_its_place(
     assert meaning(Engine(str(tmp_path))) == NEW
 
 
-@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("old", OLD)
+@pytest.mark.parametrize(("is_after", "old"), pairs([False, True], OLD))
 def test_killed_anywhere_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, is_after: bool
 ) -> None:
