@@ -9,6 +9,8 @@ import pytest
 
 from integration_tests.ui.conftest import Open, Served, serve
 from tablestore_engine.api import TableSpec, WriteSpec
+from tests.unit.store.table_world import make_table, put, row
+from tests.unit.store.test_changelog import foreign_level_zero
 from tests.unit.ui.page_world import SetClock, hold_back, open_engine, orders
 
 
@@ -28,6 +30,9 @@ def unusual(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         engine.table("demo.uneven").tag(f"tag_{number}_of_a_long_series", 1 + number % 7)
     wide = pa.table({f"a_column_with_a_long_name_{at}": [at] for at in range(300)})
     engine.write("demo.wide", wide, WriteSpec())
+    waiting = make_table(engine.warehouse)
+    put(waiting, row(1))
+    foreign_level_zero(waiting, [row(7), row(8)], [0, 0])
     with serve(engine, clock) as served:
         yield served
 
@@ -40,6 +45,15 @@ def test_empty_table(watch: Open, unusual: Served) -> None:
     assert "none yet" in text
     assert "There are no data files." in text
     assert page.locator(".trouble").count() == 0
+
+
+def test_rows_that_wait_for_a_compaction_are_shown(watch: Open, unusual: Served) -> None:
+    """Another engine wrote them; a table without any has no such fact."""
+    page = watch().open(unusual.of("demo.t"))
+    text = page.locator("dl.facts").inner_text()
+    assert "Waiting for a compaction" in text
+    assert "2 rows" in text
+    assert "Waiting" not in watch().open(unusual.of("demo.wide")).locator("dl.facts").inner_text()
 
 
 def test_table_that_only_has_a_staged_snapshot(watch: Open, unusual: Served) -> None:

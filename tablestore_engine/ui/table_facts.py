@@ -63,6 +63,7 @@ def _facts(table: Table) -> Record:
         "snapshot": facts.snapshot_id,
         "committed_at": _moment(facts.committed_at_ms),
         "rows": facts.rows,
+        "waiting_rows": facts.waiting_rows,
         "files": facts.files,
         "bytes": facts.bytes,
         "primary_key": list(facts.primary_key),

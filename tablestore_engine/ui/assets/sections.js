@@ -40,6 +40,7 @@ function drawHeadline(found, now) {
     facts.comment ? el("p", { class: "comment" }, isolated(facts.comment)) : null,
     el("dl", { class: "facts" },
       fact("Rows", count(facts.rows)),
+      facts.waiting_rows ? fact("Waiting for a compaction", plural(facts.waiting_rows, "row")) : null,
       fact("Snapshot", facts.snapshot === null ? "none yet" : count(facts.snapshot)),
       fact("Last commit", moment(facts.committed_at, now, true)),
       fact("Size", `${bytes(facts.bytes)} in ${plural(facts.files, "file")}`),

@@ -16,6 +16,8 @@ from tablestore_engine.ui.first_rows import read_first_rows
 from tablestore_engine.ui.page_answers import PageAnswers
 from tablestore_engine.ui.page_section import explain_trouble, read_part
 from tablestore_engine.ui.table_facts import read_streams, read_summary, read_table
+from tests.unit.store.table_world import make_table, put, row
+from tests.unit.store.test_changelog import foreign_level_zero
 from tests.unit.ui.conftest import World
 from tests.unit.ui.page_world import HOSTILE, SetClock, build_orders, hold_back, open_engine, orders
 
@@ -37,6 +39,16 @@ def test_table_has_its_facts_snapshots_and_tags(shop: World) -> None:
     first = page["snapshots"][0]
     assert (first["inserted"], first["kind"], first["stored_rows"]) == (300, "APPEND", 300)
     assert {one["kind"] for one in page["snapshots"]} == {"APPEND", "COMPACT"}
+
+
+def test_rows_of_other_engines_that_wait_are_counted(tmp_path: Path) -> None:
+    """Beside those that are visible, as `tablestore show` counts them."""
+    store = make_table(tmp_path)
+    put(store, row(1))
+    foreign_level_zero(store, [row(7), row(8)], [0, 0])
+    with Engine(str(tmp_path)) as engine:
+        facts = value(read_table(engine, "demo.t", 0), "facts")
+    assert (facts["rows"], facts["waiting_rows"]) == (1, 2)
 
 
 def test_horizon_is_that_of_the_next_expiry(shop: World) -> None:

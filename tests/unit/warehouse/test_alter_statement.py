@@ -61,6 +61,15 @@ def test_unset_of_what_is_no_option_of_the_table_is_refused(key: str, if_exists:
     assert refused.value.code == code
 
 
+@pytest.mark.parametrize(("keys", "fix"), [(("id",), "tablestore convert"), ((), "build a new table")])
+def test_deletion_vectors_are_switched_on_by_a_conversion(keys: tuple[str, ...], fix: str) -> None:
+    """A keyed table that merges on read has a command for it; a table without a key has no vectors to switch on."""
+    theirs = replace(SCHEMA, primary_keys=keys, options={"bucket": "1"})
+    with pytest.raises(FixRequest, match="TS1022") as refused:
+        alter_schema(theirs, SetProperties((("deletion-vectors.enabled", "true"),)), ())
+    assert fix in str(refused.value)
+
+
 def test_unset_if_exists_of_a_missing_option_changes_nothing() -> None:
     """The table's options stay."""
     assert alter_schema(SCHEMA, UnsetProperties(("nosuch",), if_exists=True), ()).options == SCHEMA.options
