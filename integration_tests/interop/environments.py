@@ -81,6 +81,7 @@ ICEBERG = Environment(
         "duckdb==1.5.5",
         "duckdb-extension-avro==1.5.5",
         "duckdb-extension-iceberg==1.5.5",
+        "duckdb-extension-httpfs==1.5.5",
         "pyiceberg==0.12.0",
         "pyarrow==26.0.1",
     ),
@@ -145,7 +146,7 @@ def flink_cluster_jars() -> tuple[Path, ...]:
 def hive_jars() -> tuple[Path, ...]:
     """Paimon's connector and Hive's classes, with those of Hadoop that pyspark has."""
     folder = _jars("interop-hive-" + "-".join(version for *_, version in HIVE), HIVE, 90)
-    shared = ("hadoop-client-", "commons-", "guava-", "log4j-", "slf4j-api-")
+    shared = ("hadoop-client-", "commons-", "guava-", "log4j-", "slf4j-api-", "antlr-runtime-", "libthrift-")
     return (*folder.values(), *sorted(one for part in shared for one in pyspark_jars().glob(f"{part}*.jar")))
 
 

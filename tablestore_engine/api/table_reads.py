@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.certify.certificate import Certificate, CertifiedState, certify
 from tablestore_engine.certify.reader_process import ReaderEnvironment
+from tablestore_engine.certify.reader_store import reader_store
 from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -85,7 +87,8 @@ class TableReads(TableHandle):
         """Whether readers of others show the rows of a state as this engine does: schema, columns and rows.
 
         `readers`: pypaimon, pypaimon-rust, duckdb, pyiceberg; by default all that are installed. `python`: the
-        interpreter of the environment that has them, by default this one. Each reader is a process of its own.
+        interpreter of the environment that has them, by default this one. Each reader is a process of its own. Tables
+        are in a folder or in an S3-compatible store.
         Raises FixRequest TS1581, TS1582, TS1583.
 
         >>> result = orders.certify(["pypaimon-rust"])
@@ -101,6 +104,7 @@ class TableReads(TableHandle):
             None if place is None else place.location,
             scan.schema,
             scan.to_batches,
+            reader_store(self.warehouse.address, os.environ),
         )
         return certify(state, readers, ReaderEnvironment(python))
 

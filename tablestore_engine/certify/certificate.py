@@ -7,7 +7,7 @@ INVARIANT  all readers are asked for one snapshot by its number: commits meanwhi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ _EMPTIED = "only NULL lists of structs, which are empty here: a known fault of p
 class CertifiedState:
     """What the readers are asked for. `location`: folder of the table; `iceberg`: of its Iceberg table, if any.
 
-    `batches` reads the rows of the state by this engine.
+    `batches` reads the rows of the state by this engine. `store`: how readers reach an S3 store, None: a folder.
     """
 
     table: str
@@ -40,6 +40,7 @@ class CertifiedState:
     iceberg: str | None
     schema: pa.Schema
     batches: Callable[[], Iterable[pa.RecordBatch]]
+    store: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -107,10 +108,10 @@ def _result(
     if location is None:
         why = "it reads Iceberg metadata, and the table has none: set metadata.iceberg.storage"
         return ReaderResult(reader, version, REFUSED, details=(why,))
-    if "://" in location:
-        why = "it is asked for tables in folders of this machine only"
+    if "://" in location and state.store is None:
+        why = "it is asked for tables in folders and in S3-compatible stores only"
         return ReaderResult(reader, version, REFUSED, details=(why,))
-    with closing(environment.start(reader, location, state.snapshot_id)) as rows:
+    with closing(environment.start(reader, location, state.snapshot_id, state.store)) as rows:
         try:
             return _compared(ours, rows, reader, version)
         except ReaderRefused as refused:

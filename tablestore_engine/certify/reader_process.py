@@ -48,9 +48,12 @@ class ReaderEnvironment:
                 fix="name the python program of an environment that has the readers: --python env/bin/python",
             ) from error
 
-    def start(self, reader: str, location: str, snapshot: int) -> ReaderRows:
-        """A process that reads a snapshot of the table."""
-        return ReaderRows([*self._command, "read", reader, location, str(snapshot)])
+    def start(
+        self, reader: str, location: str, snapshot: int, store: Mapping[str, object] | None = None
+    ) -> ReaderRows:
+        """A process that reads a snapshot of the table; `store`: of reader_store.py."""
+        more = () if store is None else (json.dumps(dict(store)),)
+        return ReaderRows([*self._command, "read", reader, location, str(snapshot), *more])
 
     @property
     def _command(self) -> list[str]:

@@ -40,6 +40,7 @@ _ENVIRONMENT: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT", "AZURE_STORAGE_ACCOUNT_NAME"),
     }
 )
+_REGIONS, _REGION = ("AWS_REGION", "AWS_DEFAULT_REGION"), "us-east-1"
 _NUMBERS: Mapping[str, tuple[int, int, str]] = MappingProxyType(
     {"timeout_s": (1, 3600, "seconds"), "cache_mb": (0, 1_000_000, "MiB")}
 )
@@ -92,6 +93,14 @@ class StoreAddress:
         """The URL of the address, else of the environment; None for the cloud's own."""
         found = (environ.get(name) for name in _ENVIRONMENT[self.scheme])
         return self.settings.endpoint or next(filter(None, found), None)
+
+    def region(self, environ: Mapping[str, str]) -> str | None:
+        """Of an S3 store: that of the address, else of the environment. None for the cloud's own; an endpoint without
+        one gets what the engine's client signs for.
+        """
+        found = (environ.get(name) for name in _REGIONS)
+        given = self.settings.region or next(filter(None, found), None)
+        return given or (None if self.endpoint(environ) is None else _REGION)
 
     def store_name(self, environ: Mapping[str, str]) -> str:
         """Endpoint, account and bucket, with what the environment says where the address does not."""

@@ -30,9 +30,6 @@ _CLASSES = MappingProxyType(
     }
 )
 _JARS = MappingProxyType({"s3": "hadoop-aws", "gs": "gcs-connector", "az": "hadoop-azure"})
-_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
-_REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
-_REGION = "us-east-1"  # what the engine's own client signs for where nothing says another one
 _MISSING = "java.io.FileNotFoundException"
 
 
@@ -79,23 +76,17 @@ def places_of(address: StoreAddress, environment: Mapping[str, str] = os.environ
 
 def _s3a_options(address: StoreAddress, environment: Mapping[str, str]) -> dict[str, str]:
     settings = address.settings
-    endpoint = settings.endpoint or _first(environment, _ENDPOINTS)
-    region = settings.region or _first(environment, _REGIONS)
+    endpoint, region = address.endpoint(environment), address.region(environment)
     options: dict[str, str] = {"fs.s3a.path.style.access": str(settings.path_style).lower()}
     if endpoint is not None:
         options["fs.s3a.endpoint"] = endpoint
         options["fs.s3a.connection.ssl.enabled"] = str(not endpoint.lower().startswith("http:")).lower()
-        region = region or _REGION
     if region is not None:
         options["fs.s3a.endpoint.region"] = region
     if settings.anonymous:
         provider = "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"
         options["fs.s3a.aws.credentials.provider"] = provider
     return options
-
-
-def _first(environment: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((environment[name] for name in names if environment.get(name)), None)
 
 
 def why_unusable(session: SparkSession, places: HadoopPlaces) -> str | None:
