@@ -1,6 +1,6 @@
 """Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table, the names in
 docs/python-api.md from docstrings; docs/where.md from the CHANGE lines of module heads; the section of
-docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json; the table of engines in
+docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json; the tables of engines in
 docs/engines.md, from docs/engines.json; and cli/completion.json, from the parsers of the commands.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from docs.api_examples import render_python_api
+from docs.engine_tables import engine_lines
 from tablestore_engine.cli.argument_tree import describe_parser, render_tree
 from tablestore_engine.cli.main import find_registers, make_parser
 from tablestore_engine.format.capability import CAPABILITIES
@@ -307,29 +308,11 @@ def render_chaos() -> str:
 
 
 def render_engines() -> str:
-    """docs/engines.md with its table of engines, from docs/engines.json (integration_tests/interop/engine_matrix)."""
+    """docs/engines.md with its tables of engines. Raises ValueError for a cell that nobody knows."""
+    cells = json.loads((ROOT / "docs/engines.json").read_text())
     page = (ROOT / "docs/engines.md").read_text()
     before, rest = page.split(ENGINES_BEGIN)
-    return before + ENGINES_BEGIN + "\n".join(_engine_lines()) + CHAOS_END + rest.split(CHAOS_END, 1)[1]
-
-
-def _engine_lines() -> list[str]:
-    """A row for each engine, and a line for each kind of table that is not OK everywhere."""
-    cells = json.loads((ROOT / "docs/engines.json").read_text())
-    columns = ("batch, newest", "batch, past snapshots", "stream", "writes in turns")
-    lines = ["", f"| engine | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
-    exceptions = []
-    for engine, kinds in cells.items():
-        row = []
-        for column in columns:
-            found = {kind: one[column] for kind, one in kinds.items() if column in one}
-            right = sum(one == "OK" for one in found.values())
-            row.append(f"OK: {right} of {len(found)}" if found else "not run here")
-            exceptions += [
-                f"- {engine}, {column}, table `{kind}`: {one}." for kind, one in found.items() if one != "OK"
-            ]
-        lines.append(f"| {engine} | {' | '.join(row)} |")
-    return [*lines, "", *exceptions, *([""] if exceptions else [])]
+    return before + ENGINES_BEGIN + "\n".join(engine_lines(cells)) + CHAOS_END + rest.split(CHAOS_END, 1)[1]
 
 
 def _chaos_lines() -> list[str]:

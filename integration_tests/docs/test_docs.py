@@ -1,4 +1,5 @@
 """Every command and snippet of docs/*.md is executed, in the order of the page; README's in test_quickstart.py.
+test_blocks.py lists those that run elsewhere.
 
 Exceptions, each checked another way: `make …` must be a target of the Makefile; `tablestore demo` runs in
 integration_tests/demo, `tablestore convert` and `certify`, which need other engines, in integration_tests/interop,
@@ -9,7 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ import yaml
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
 from integration_tests.docs.project import ROOT, Project, make_project
-from integration_tests.docs.snippets import Snippet, list_commands, read_snippets
+from integration_tests.docs.snippets import Snippet, is_of_project, list_commands, read_snippets
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 from tablestore_engine.devservers.s3_server import stop_s3_server
 from tablestore_engine.devservers.spark_cluster import stop_cluster
@@ -38,9 +39,8 @@ LONG_PAGES = {
         "unit-tests.md",
     ),
 }
-RUN_LANGUAGES = {"bash", "python", "sql", "yaml"}
-# always whole files; they run in test_consumers.py
-FILE_LANGUAGES = {"java"}
+# the tables that they read are of a PostgreSQL server: they are parsed
+PARSED = {"models/revenue.sql"}
 
 
 @pytest.fixture(scope="session")
@@ -123,6 +123,20 @@ def run_snippet(snippet: Snippet, project: Project, broker_folder: Path) -> list
     return [f"{snippet.page}:{snippet.line}: {problem}" for problem in problems if problem]
 
 
+def run_last_files(snippets: Sequence[Snippet], project: Project) -> list[str]:
+    """Problems of files of the project that no command of dbt on the page follows: models are built, others parsed."""
+    last: list[str] = []
+    for one in snippets:
+        if is_of_project(one):
+            last.append(str(one.file_name))
+        elif one.language == "bash" and any(words[0] == "dbt" for words in list_commands(one)):
+            last = []
+    models = [Path(name).stem for name in last if name.endswith(".sql") and name not in PARSED]
+    command = ["dbt", "run", "--select", *models] if models else ["dbt", "parse"]
+    done = project.run(command) if last else None
+    return [] if done is None or done.returncode == 0 else [f"{last}: {done.stdout}{done.stderr}"]
+
+
 def test_nothing_of_sparks_stays_where_commands_run(project: Project) -> None:
     """Not behind the project's own `dbt build`, nor behind `tablestore sql`, each a process in the user's folder."""
     done = project.run(["tablestore", "sql", "select count(*) from demo.orders"])
@@ -140,21 +154,15 @@ def test_everything_on_the_page_runs(page: Path, project: Project, broker_folder
     """Each command, query and program of the page does what it says: it ends with success."""
     project.forget_pages()
     project.stage()
-    problems = [
-        problem for snippet in read_snippets(page) for problem in run_snippet(snippet, project, broker_folder)
-    ]
+    snippets = read_snippets(page)
+    problems = [problem for snippet in snippets for problem in run_snippet(snippet, project, broker_folder)]
+    problems += run_last_files(snippets, project)
     assert not problems, "\n".join(problems)
 
 
 @pytest.mark.parametrize("page", WITH_CODE, ids=[page.name for page in WITH_CODE])
-def test_every_block_is_known(page: Path) -> None:
-    """No block escapes by its language: each is one that the test above runs or puts into the project, or settings of
-    a profile, which the adapter accepts.
-    """
-    unknown = {one.language for one in read_snippets(page)} - RUN_LANGUAGES - FILE_LANGUAGES
-    assert not unknown
-    parts = [one for one in read_snippets(page) if one.language in FILE_LANGUAGES and one.file_name is None]
-    assert not parts
+def test_keys_of_a_profile_are_accepted(page: Path) -> None:
+    """YAML without a file name is part of a profile (test_blocks.py)."""
     for one in read_snippets(page):
         if one.language == "yaml" and one.file_name is None:
             given = profile_output(one)

@@ -21,6 +21,13 @@ import org.apache.hadoop.hive.common.type.HiveDecimal;
 import org.apache.hadoop.hive.common.type.HiveVarchar;
 import org.apache.hadoop.hive.common.type.Timestamp;
 import org.apache.hadoop.hive.common.type.TimestampTZ;
+import org.apache.hadoop.hive.metastore.api.SerDeInfo;
+import org.apache.hadoop.hive.metastore.api.StorageDescriptor;
+import org.apache.hadoop.hive.metastore.api.Table;
+import org.apache.hadoop.hive.ql.lib.Node;
+import org.apache.hadoop.hive.ql.metadata.HiveStorageHandler;
+import org.apache.hadoop.hive.ql.parse.ASTNode;
+import org.apache.hadoop.hive.ql.parse.ParseDriver;
 import org.apache.hadoop.hive.ql.plan.TableDesc;
 import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspector;
 import org.apache.hadoop.hive.serde2.objectinspector.ObjectInspectorUtils;
@@ -38,8 +45,9 @@ import org.apache.paimon.hive.mapred.PaimonInputFormat;
 /**
  * What a task of Hive does to read a table: storage handler, input format and SerDe of Paimon's connector.
  *
- * <p>A line of input is the folder of a table. The answer is one JSON array for each row (java_values.py), or a JSON
- * text, the error of this row; then "end", or a line "failed", a tab and the error.
+ * <p>A line of input is the folder of a table, and after a tab a snapshot if it is not the newest; or "create", a
+ * tab and a CREATE TABLE statement whose table is read then. The answer is one JSON array for each row
+ * (java_values.py), or a JSON text, the error of this row; then "end", or a line "failed", a tab and the error.
  */
 public final class HiveReader {
     private static final PrintStream OUT =
@@ -51,7 +59,7 @@ public final class HiveReader {
         OUT.println("ready");
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             try {
-                read(line);
+                read(line.startsWith("create\t") ? create(line.split("\t")[1]) : line);
                 OUT.println("end");
             } catch (Throwable failed) {
                 failed.printStackTrace();
@@ -60,12 +68,46 @@ public final class HiveReader {
         }
     }
 
-    private static void read(String location) throws Exception {
+    /** The location of a table, after Hive's parser and the hooks of the storage handler took the statement. */
+    private static String create(String statement) throws Exception {
+        ASTNode root = new ParseDriver().parse(statement);
+        ASTNode tree = root.getToken() == null ? (ASTNode) root.getChild(0) : root;
+        Map<String, String> texts = new HashMap<>();
+        for (Node child : tree.getChildren()) {
+            ASTNode one = (ASTNode) child;
+            if (one.getChildCount() > 0) {
+                texts.put(one.getText(), one.getChild(0).getText().replace("'", ""));
+            }
+        }
+        StorageDescriptor storage = new StorageDescriptor();
+        storage.setCols(new ArrayList<>());
+        storage.setLocation(texts.get("TOK_TABLELOCATION"));
+        storage.setSerdeInfo(new SerDeInfo());
+        Table table = new Table();
+        table.setDbName("default");
+        table.setTableName(texts.get("TOK_TABNAME"));
+        table.setTableType("EXTERNAL_TABLE");
+        table.setSd(storage);
+        table.setPartitionKeys(new ArrayList<>());
+        table.setParameters(new HashMap<>());
+        HiveStorageHandler handler =
+                (HiveStorageHandler) Class.forName(texts.get("TOK_STORAGEHANDLER")).getConstructor().newInstance();
+        handler.setConf(new JobConf());
+        handler.getMetaHook().preCreateTable(table);
+        handler.getMetaHook().commitCreateTable(table);
+        return table.getSd().getLocation().replaceFirst("^file:", "");
+    }
+
+    private static void read(String line) throws Exception {
+        String location = line.split("\t")[0];
         File folder = new File(location);
         Properties properties = new Properties();
         properties.setProperty("location", "file:" + location);
         properties.setProperty("name", folder.getParentFile().getName().replace(".db", "") + "." + folder.getName());
         JobConf job = new JobConf();
+        if (line.contains("\t")) {
+            job.set("paimon.scan.snapshot-id", line.split("\t")[1]); // SET paimon.scan.snapshot-id = 3;
+        }
         PaimonSerDe serde = new PaimonSerDe();
         serde.initialize(job, properties);
         StructObjectInspector inspector = (StructObjectInspector) serde.getObjectInspector();

@@ -47,10 +47,20 @@ class HiveTables:
         self._process.wait(timeout=30)
         self._errors.close()
 
-    def read(self, location: Path) -> tuple[list[Row], list[str]]:
-        """Rows of the newest state, and the errors of rows that the connector cannot show. Raises HiveRefused."""
+    def read(self, location: Path, snapshot: int | None = None) -> tuple[list[Row], list[str]]:
+        """Rows of a state, the newest by default, and the errors of rows that the connector cannot show.
+
+        Raises HiveRefused.
+        """
+        return self._ask(str(location) if snapshot is None else f"{location}\t{snapshot}")
+
+    def create(self, statement: str) -> tuple[list[Row], list[str]]:
+        """Parse a CREATE TABLE, give it to the storage handler's hooks, and read the table as `read` does."""
+        return self._ask(f"create\t{statement}")
+
+    def _ask(self, line: str) -> tuple[list[Row], list[str]]:
         assert self._process.stdin is not None
-        self._process.stdin.write(f"{location}\n")
+        self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
         rows, errors = [], []
         while (line := self._answer()) != "end":

@@ -70,15 +70,15 @@ class ProcessPeer:
         """Number of rows by the peer's own SQL."""
         return int(self.ask("count", location=str(location), snapshot=snapshot))
 
-    def changelog(self, location: Path, since: int, until: int) -> list[Change]:
+    def changelog(self, location: Path, since: int, until: int, mode: str = "changelog") -> list[Change]:
         """Changes of the snapshots (since, until]."""
-        table = self._rows("changelog", location=str(location), since=since, until=until)
+        table = self._rows("changelog", location=str(location), since=since, until=until, mode=mode)
         return plain_changes(table) if table.num_columns else []
 
     def follow(
-        self, location: Path, last: int, *, first: int = 1, consumer: str | None = None
+        self, location: Path, last: int | None = None, *, first: int = 1, consumer: str | None = None
     ) -> list[Change]:
-        """Changes of a streaming read: from a snapshot, or where a consumer is, up to `last`."""
+        """Changes of a streaming read: from a snapshot, or where a consumer is, up to `last` (Spark: the newest)."""
         return plain_changes(
             self._rows("follow", location=str(location), first=first, last=last, consumer=consumer)
         )
@@ -90,6 +90,10 @@ class ProcessPeer:
     def select(self, location: Path, text: str) -> list[Row]:
         """Rows of a query, `{table}` standing for the table's name."""
         return plain_rows(self._rows("select", location=str(location), text=text))
+
+    def run(self, text: str, name: str) -> list[Row]:
+        """Rows of what a Python program gives this name; it has the session as `spark`."""
+        return plain_rows(self._rows("run", text=text, name=name))
 
     def write(self, location: Path, rows: pa.Table) -> None:
         """One batch commit of rows."""

@@ -13,7 +13,7 @@ from integration_tests.interop.flink_tables import FlinkTables, ending_copy
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, Row
 from integration_tests.interop.test_iceberg import OursWithIceberg
-from integration_tests.interop.test_iceberg_page import PAGE, make_orders
+from integration_tests.interop.test_iceberg_page import NEWEST, PAGE, make_orders
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.main import main
 from tablestore_engine.errors import Unsupported
@@ -30,7 +30,6 @@ RUN = ("read", "follow", "write", "write_and_compact", "compact", "create")
     for words in list_commands(one)
     if words[:2] == ("tablestore", "convert")
 )
-NEWEST = [(1, "paid"), (2, "new"), (3, "new")]
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from integration_tests.interop.engine_matrix import CELL, INSERTS, UPSERTS
 from integration_tests.interop.flink_tables import FROM_START, FlinkTables
 from integration_tests.interop.golden import Golden, Kind, make_table
 from integration_tests.interop.our_tables import OURS
@@ -80,7 +81,7 @@ def test_flink_streams_our_changelog(
 
 
 def test_flink_gets_no_deletes_of_a_table_without_changelog(
-    ours: Callable[[str], Golden], flink_tables: FlinkTables
+    ours: Callable[[str], Golden], flink_tables: FlinkTables, record_property: Callable[[str, object], None]
 ) -> None:
     """With `changelog-producer` = `none` a stream has the upserts, as ours; deleted rows stay in its fold."""
     table = ours(UNTOLD)
@@ -89,11 +90,15 @@ def test_flink_gets_no_deletes_of_a_table_without_changelog(
     assert_same([row for _, row in _told(table.location)], upserts, UNTOLD)
     left = folded(streamed, ("id",), list(Ours().store(table.location).schema.field_names))
     assert {*left} > {*table.history.rows[max(table.history.rows)]}
+    record_property(CELL, UPSERTS)
 
 
 @pytest.mark.parametrize("name", KEYLESS)
 def test_flink_streams_the_inserts_of_a_table_without_key(
-    ours: Callable[[str], Golden], flink_tables: FlinkTables, name: str
+    ours: Callable[[str], Golden],
+    flink_tables: FlinkTables,
+    name: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Every inserted row once; Flink passes by snapshots that replace rows, which our changelog has. With an option it
     shows their new rows, and still no delete.
@@ -103,6 +108,7 @@ def test_flink_streams_the_inserts_of_a_table_without_key(
     told = _told(table.location)
     replaced = {number for number, kind in Ours().snapshots(table.location) if kind == "OVERWRITE"}
     assert {kind for kind, _ in streamed} == {"+I"}
+    record_property(CELL, INSERTS)
     if not replaced:
         assert_same(told, streamed, name)
         return

@@ -6,18 +6,15 @@ from collections.abc import Callable
 
 import pytest
 
+from integration_tests.interop.engine_matrix import CELL
 from integration_tests.interop.golden import Golden
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import assert_same
+from integration_tests.interop.spark_faults import LIMITS, as_spark_shows
 from tests.doses import cases, pairs
-
-SPARK_CANNOT = {
-    "with_time": "has no TIME type",
-    "hollow_rows": "0.9.0 shows structs of nulls as null, Java's too",
-}
 
 
 @pytest.mark.parametrize("name", OURS)
@@ -40,17 +37,22 @@ def test_java_reads_ours_at_every_snapshot(
         assert java.count(table.location, snapshot) in {None, len(expected)}, where
 
 
-@pytest.mark.parametrize("name", cases([name for name in OURS if name not in SPARK_CANNOT], 6))
+@pytest.mark.parametrize("name", cases(list(OURS), 6))
 def test_spark_reads_ours_at_every_snapshot(
-    ours: Callable[[str], Golden], spark: ProcessPeer, name: str
+    ours: Callable[[str], Golden],
+    spark: ProcessPeer,
+    name: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
-    """paimon-spark 0.9.0 shows the same rows by VERSION AS OF and the same count(*)."""
+    """paimon-spark 0.9.0 shows the same rows by VERSION AS OF and the same count(*), but for spark_faults.py."""
     table = ours(name)
     for snapshot, expected in table.history.rows.items():
-        assert_same(expected, spark.read(table.location, snapshot), f"spark, {name}, snapshot {snapshot}")
-    newest = table.history.rows[max(table.history.rows)]
+        where = f"spark, {name}, snapshot {snapshot}"
+        assert_same(as_spark_shows(name, expected), spark.read(table.location, snapshot), where)
+    newest = as_spark_shows(name, table.history.rows[max(table.history.rows)])
     assert_same(newest, spark.read(table.location), f"spark, {name}, newest")
     assert spark.count(table.location) == len(newest)
+    record_property(CELL, LIMITS.get(name, "OK"))
 
 
 @pytest.mark.parametrize(("name", "reader"), pairs(list(OURS), ["pypaimon", "rust"]))

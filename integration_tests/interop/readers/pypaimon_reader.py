@@ -2,6 +2,7 @@
 
 import pyarrow as pa
 from answers import answer, whole
+from pypaimon.schema.data_types import PyarrowFieldParser
 from pypaimon.table.file_store_table import FileStoreTable
 from reader_program import open_pypaimon
 
@@ -12,10 +13,12 @@ def read(request):
 
 
 def write(request):
-    """One batch commit of the rows in the Arrow file `rows`."""
+    """One batch commit of the rows in the Arrow file `rows`; it takes its own types alone."""
     with pa.OSFile(request["rows"]) as source:
         rows = pa.ipc.open_file(source).read_all()
-    builder = FileStoreTable.from_path(request["location"]).new_batch_write_builder()
+    table = FileStoreTable.from_path(request["location"])
+    rows = rows.cast(PyarrowFieldParser.from_paimon_schema(table.table_schema.fields))
+    builder = table.new_batch_write_builder()
     writer, commit = builder.new_write(), builder.new_commit()
     writer.write_arrow(rows)
     commit.commit(writer.prepare_commit())

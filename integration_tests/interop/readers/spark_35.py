@@ -39,3 +39,18 @@ def collect(folder, frame):
         frame.coalesce(1).write.parquet(f"{place}/rows")
         files = sorted(Path(place, "rows").glob("*.parquet"))
         return pa.concat_tables([pq.ParquetFile(file).read() for file in files])
+
+
+def operations(folder, spark):
+    """What readers of all connectors do: `set` configures the session, `run` gives the frame of a program's name."""
+
+    def set_all(request):
+        for key, value in request["values"].items():
+            spark.conf.set(key, value)
+
+    def run(request):
+        names = {"spark": spark}
+        exec(request["text"], names)  # a program of docs/engines.md
+        return collect(folder, names[request["name"]])
+
+    return {"set": set_all, "run": run, "ping": lambda _: spark.version}

@@ -6,7 +6,7 @@ Started as: python spark_iceberg_reader.py <connector jar> <folder for temporary
 import sys
 
 from answers import answer
-from spark_35 import collect, open_session
+from spark_35 import collect, open_session, operations
 
 JAR, FOLDER = sys.argv[1], sys.argv[2]
 MORE = {
@@ -34,4 +34,4 @@ def count(request):
     return frame(request).count()
 
 
-answer({"read": read, "count": count, "ping": lambda _: SPARK.version})
+answer({"read": read, "count": count, **operations(FOLDER, SPARK)})

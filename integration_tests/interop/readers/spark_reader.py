@@ -5,10 +5,11 @@ Each warehouse gets a catalog of its own when it is first asked for.
 """
 
 import sys
+import tempfile
 from pathlib import Path
 
 from answers import answer
-from spark_35 import collect, open_session
+from spark_35 import collect, open_session, operations
 
 JAR, FOLDER = sys.argv[1], sys.argv[2]
 KNOWN = {}
@@ -70,4 +71,15 @@ def select(request):
     return collect(FOLDER, SPARK.sql(request["text"].replace("{table}", table_name(request))))
 
 
-answer({"read": read, "count": count, "sql": sql, "select": select, "ping": lambda _: SPARK.version})
+def follow(request):
+    """Changes from snapshot 1 to the newest, by a stream that ends there; kind in the column `rowkind`."""
+    options = {"read.changelog": "true", "scan.mode": "from-snapshot", "scan.snapshot-id": "1"}
+    stream = SPARK.readStream.format("paimon").options(**options).load(request["location"])
+    with tempfile.TemporaryDirectory(dir=FOLDER) as place:
+        sink = stream.writeStream.format("parquet").option("checkpointLocation", f"{place}/checkpoint")
+        sink.trigger(availableNow=True).start(f"{place}/rows").awaitTermination()
+        return collect(FOLDER, SPARK.read.schema(stream.schema).parquet(f"{place}/rows"))
+
+
+OF_TABLES = {"read": read, "follow": follow, "count": count, "sql": sql, "select": select, "name": table_name}
+answer({**OF_TABLES, **operations(FOLDER, SPARK)})
