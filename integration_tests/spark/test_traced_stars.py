@@ -87,3 +87,50 @@ def check_model(world: World, name: str, *, is_each_alone: bool) -> None:
         differing = {key for key, _ in (before - after) + (after - before)}
         assert differing <= keys, f"{changed}: {differing - keys}"
     assert differing, "the last changes, of all tables, change nothing: the test would see no error"
+
+
+COMMA = """select c_custkey, n_name, count(*) as lines from demo.customer, demo.orders, demo.lineitem, demo.nation
+where c_custkey = o_custkey and l_orderkey = o_orderkey and c_nationkey = n_nationkey and l_returnflag = 'R'
+group by c_custkey, n_name"""
+JOINS = """select c_custkey, n_name, count(*) as lines from demo.customer join demo.orders on c_custkey = o_custkey
+join demo.lineitem on l_orderkey = o_orderkey and l_returnflag = 'R' join demo.nation on c_nationkey = n_nationkey
+group by c_custkey, n_name"""
+COMMA_CROSS = """select n_name, count(*) as lines from demo.part, demo.supplier, demo.lineitem, demo.nation
+where p_partkey = l_partkey and s_suppkey = l_suppkey and s_nationkey = n_nationkey and p_type = 'TIN'
+group by n_name"""
+JOINS_CROSS = """select n_name, count(*) as lines from demo.part join demo.lineitem on p_partkey = l_partkey
+join demo.supplier on s_suppkey = l_suppkey join demo.nation on s_nationkey = n_nationkey where p_type = 'TIN'
+group by n_name"""
+
+
+@pytest.mark.parametrize(
+    ("key", "comma", "joins", "reads"),
+    [
+        (
+            "c_custkey",
+            COMMA,
+            JOINS,
+            {"demo.lineitem": ("demo.customer", "demo.orders"), "demo.orders": (), "demo.customer": ()},
+        ),
+        (
+            "n_name",
+            COMMA_CROSS,
+            JOINS_CROSS,
+            {"demo.part": ("demo.lineitem", "demo.nation", "demo.supplier")},
+        ),
+    ],
+)
+def test_comma_join_is_followed_as_the_same_query_with_join(
+    world: World, key: str, comma: str, joins: str, reads: dict[str, tuple[str, ...]]
+) -> None:
+    """Conditions in WHERE are those of the joins: a changed line item finds its customer by its order, and not all
+    customers; a changed part with its line items, and not with all suppliers.
+    """
+    for text in (comma, joins):
+        with world.engine.changed_keys.trace(text, versions={}) as traced:
+            joined = {one.table: one.joined for one in traced.followed_inputs((key,))}
+        assert {table: joined[table] for table in reads} == reads
+    changed = tuple(reads)
+    of_comma = world.affected(StarModel((key,), comma), changed)
+    of_joins = world.affected(StarModel((key,), joins), changed)
+    assert of_comma[1] - {(None,)} == of_joins[1] - {(None,)} != set()

@@ -46,6 +46,8 @@ _RULES = (
     "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates", "RewritePredicateSubquery",
     "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery",
     "ReplaceDistinctWithAggregate",  # of subqueries, which are joins now
+    # conditions of WHERE at the joins of a comma list, and each table beside one that a condition joins it with
+    "PushPredicateThroughJoin", "ReorderJoin",
 )  # fmt: skip
 
 
