@@ -104,6 +104,25 @@ def test_only_affected_keys_are_written(feed: Shop) -> None:
     assert "all rows are compared" not in feed.log
 
 
+def test_unchanged_rows_of_affected_keys_are_no_changes(feed: Shop) -> None:
+    """A run commits the difference: of a customer's rows only the one whose values differ is in the changelog."""
+    run(feed)
+    before = {model: newest(feed, model) for model in ("totals", "places")}
+    orders(feed, (6, 2, 0, 9.25))  # a little more, and still at the same place
+    feed.dbt("run", "--select", "totals", "places")
+    check(feed)
+    assert keys_changed(feed, "places", before["places"], "id") == {6}
+    response = feed.response("places")
+    assert (response["rows_updated"], response["rows_affected"], response["keys_affected"]) == (1, 1, 1)
+    before["places"] = newest(feed, "places")
+    feed.engine.sql("update demo.orders set product = 7 where id = 6")  # which places does not read
+    customers(feed, (2, "n2 too"))
+    run(feed)
+    check(feed)
+    assert keys_changed(feed, "places", before["places"], "id") == set()
+    assert feed.response("totals")["rows_updated"] == 1
+
+
 @pytest.mark.nightly
 def test_the_generic_test_sees_a_wrong_row(feed: Shop) -> None:
     """equals_full_refresh is green behind each run, and while inputs move on; red for a row that is wrong or missing.

@@ -125,8 +125,7 @@ class RowsWrite:
         return self._routed[schema.id]
 
     def _table(self, schema: TableSchema) -> TaskTable:
-        chosen = self.request.duplicates
-        return self.context.task_table(schema, None if chosen is None else {"tablestore.duplicates": chosen})
+        return self.context.task_table(schema, self.request.options_of_write)
 
 
 @dataclass

@@ -55,6 +55,7 @@ class CommitOptions:
     replaces         REPLACE: the stored rows that the new ones replace, an Interval or SameKeys (of the rows written);
                      what equals a new row stays
     duplicates       'refuse' or 'last': replaces the table's option for this write; None: the table's option
+    skip_unchanged   an upserted row that equals the stored one is no change, whatever the table's option says
     stage            name of a staged snapshot to write instead of the next one of main (test-gated publishing)
     builds_on_stage  build on the staged snapshot of that name when there is one, instead of replacing it
     always           commit even when no row changes
@@ -65,12 +66,19 @@ class CommitOptions:
     mode: WriteMode = WriteMode.UPSERT
     replaces: RowFilter | None = None
     duplicates: str | None = None
+    skip_unchanged: bool = False
     stage: str | None = None
     builds_on_stage: bool = False
     always: bool = False
     commit_user: str | None = None
     commit_identifier: int | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def options_of_write(self) -> dict[str, str]:
+        """Options of the table that have another value for this write."""
+        chosen = {} if self.duplicates is None else {"tablestore.duplicates": self.duplicates}
+        return {**chosen, "changelog-producer.row-deduplicate": "true"} if self.skip_unchanged else chosen
 
     def commit_options(self) -> dict[str, Any]:
         """These fields alone, by name: arguments for another object that has them."""

@@ -284,7 +284,7 @@ class TableWriter:
                 layout=store.context.layout,
                 schema=target,
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
-                options={} if request.duplicates is None else {"tablestore.duplicates": request.duplicates},
+                options=request.options_of_write,
                 picks=_picks(request),
                 kind_column=ROW_KIND_COLUMN if has_kinds else None,
                 limit=limit,

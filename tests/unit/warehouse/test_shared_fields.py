@@ -18,6 +18,7 @@ def test_every_commit_option_of_a_spec_is_in_the_request() -> None:
         "mode": WriteMode.REPLACE,
         "replaces": EVERY_ROW,
         "duplicates": "last",
+        "skip_unchanged": True,
         "stage": "s",
         "builds_on_stage": True,
         "always": True,

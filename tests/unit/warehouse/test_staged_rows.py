@@ -91,6 +91,29 @@ def test_rows_of_a_key_keep_the_order_of_their_tasks(tmp_path: Path, monkeypatch
         ]
 
 
+def test_rows_that_are_there_are_no_changes_of_a_write_that_skips_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of three rows have the values of before: the changelog has the third alone, whichever way it is written."""
+    for small in (100, 0):
+        monkeypatch.setattr(staged_rows, "SMALL_ROWS", small)
+        root = tmp_path / str(small)
+        engine = Engine(str(root))
+        spec = SHAPES["keyed"]
+        engine.create_database("demo")
+        engine.create_table("demo.t", SCHEMA.remove(2), primary_key=spec.primary_key, options=spec.options)
+        first = [("a", 1, 0), ("b", 2, 0), ("c", 3, 0)]
+        write(engine, staged(root, first), WriteSpec())
+        write(engine, staged(root, first[:2], [("d", 3, 0)]), WriteSpec(skip_unchanged=True))
+        table = engine.table("demo.t")
+        assert [(one["_row_kind"], one["v"]) for one in table.changes(1).to_pylist()] == [
+            ("-U", "c"),
+            ("+U", "d"),
+        ]
+        write(engine, staged(root, first[:2]), WriteSpec())
+        assert len(table.changes(2).to_pylist()) == 4  # each write chooses for itself
+
+
 @pytest.mark.parametrize("small", [100, 0])
 def test_a_bad_row_leaves_nothing(tmp_path: Path, small: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """No snapshot, no data file, whichever way it is written."""

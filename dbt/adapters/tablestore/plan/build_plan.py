@@ -73,7 +73,9 @@ class Situation:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """One write; `replaces` says which stored rows give way to those of the query (mode replace)."""
+    """One write; `replaces` says which stored rows give way to those of the query (mode replace). `skip_unchanged`:
+    rows of the query that equal stored ones are no changes.
+    """
 
     action: Action
     select: str
@@ -81,6 +83,7 @@ class BuildPlan:
     on_schema_change: OnSchemaChange
     changes: tuple[LayoutChange, ...] = ()
     replaces: RowFilter | None = None
+    skip_unchanged: bool = False
 
 
 def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
@@ -98,7 +101,8 @@ def plan_build(settings: TableSettings, situation: Situation) -> BuildPlan:
     _check_schema_change(settings, situation)
     select, mode, replaces = _increment(settings, situation)
     change = OnSchemaChange(settings.on_schema_change)
-    return BuildPlan(Action.INCREMENT, select, mode, change, replaces=replaces)
+    is_difference = settings.strategy == "changed_keys"  # of an affected key most rows are as they were
+    return BuildPlan(Action.INCREMENT, select, mode, change, replaces=replaces, skip_unchanged=is_difference)
 
 
 def _require_columns(settings: TableSettings, situation: Situation) -> None:

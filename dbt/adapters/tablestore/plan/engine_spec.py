@@ -30,6 +30,7 @@ def model_spec(settings: ModelSettings, plan: BuildPlan) -> WriteSpec:
         checks=dict(settings.contract.checks),
         on_schema_change=plan.on_schema_change,
         replaces=plan.replaces,
+        skip_unchanged=plan.skip_unchanged,
     )
 
 
