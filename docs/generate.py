@@ -1,7 +1,8 @@
 """Write the generated pages: docs/errors.md from the raises, docs/options.md from the option table, the names in
 docs/python-api.md from docstrings; docs/where.md from the CHANGE lines of module heads; the section of
-docs/reliability.md on the last recorded run of the chaos suite, from docs/chaos.json; the tables of engines in
-docs/engines.md, from docs/engines.json; and cli/completion.json, from the parsers of the commands.
+docs/reliability.md on the last recorded runs of the chaos suite and of the nightly parts, from docs/chaos.json and
+docs/nightly.json; the tables
+of engines in docs/engines.md, from docs/engines.json; and cli/completion.json, from the parsers of the commands.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
 Change     `CHANGE     which snapshots expire (option a, b)` in a module head is a line of docs/where.md.
@@ -22,6 +23,8 @@ from typing import Any
 
 from docs.api_examples import render_python_api
 from docs.engine_tables import engine_lines
+from docs.nightly_table import nightly_lines
+from integration_tests.run import NIGHTLY
 from tablestore_engine.cli.argument_tree import describe_parser, render_tree
 from tablestore_engine.cli.main import find_registers, make_parser
 from tablestore_engine.format.capability import CAPABILITIES
@@ -33,7 +36,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 COMPLETION = ROOT / "tablestore_engine/cli/completion.json"
 CODE_LENGTH = len("TS0000")
-CHAOS_BEGIN, CHAOS_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
+CHAOS_BEGIN, SECTION_END = "<!-- chaos: written by make docs -->\n", "<!-- end -->\n"
+NIGHTLY_BEGIN = "<!-- nightly: written by make docs -->\n"
 ENGINES_BEGIN = "<!-- engines: written by make docs -->\n"
 CHANGE = re.compile(r"^CHANGE +(.+(?:\n {6,}.+)*)", re.MULTILINE)
 NAMES_BEGIN = "<!-- names: written by make docs -->"
@@ -300,19 +304,23 @@ def render_api() -> str:
     return render_python_api(page.partition(NAMES_BEGIN)[0] + NAMES_BEGIN)
 
 
-def render_chaos() -> str:
-    """docs/reliability.md with its section on the chaos suite."""
+def render_reliability() -> str:
+    """docs/reliability.md with its sections on the chaos suite and on the nightly run."""
     page = (ROOT / "docs/reliability.md").read_text()
-    before, rest = page.split(CHAOS_BEGIN)
-    return before + CHAOS_BEGIN + "\n".join(_chaos_lines()) + CHAOS_END + rest.split(CHAOS_END)[1]
+    record = ROOT / "docs/nightly.json"
+    nightly = nightly_lines(json.loads(record.read_text()) if record.exists() else {}, tuple(NIGHTLY))
+    return _written(_written(page, CHAOS_BEGIN, _chaos_lines()), NIGHTLY_BEGIN, nightly)
+
+
+def _written(page: str, begin: str, lines: list[str]) -> str:
+    before, rest = page.split(begin)
+    return before + begin + "\n".join(lines) + SECTION_END + rest.split(SECTION_END, 1)[1]
 
 
 def render_engines() -> str:
     """docs/engines.md with its tables of engines. Raises ValueError for a cell that nobody knows."""
     cells = json.loads((ROOT / "docs/engines.json").read_text())
-    page = (ROOT / "docs/engines.md").read_text()
-    before, rest = page.split(ENGINES_BEGIN)
-    return before + ENGINES_BEGIN + "\n".join(engine_lines(cells)) + CHAOS_END + rest.split(CHAOS_END, 1)[1]
+    return _written((ROOT / "docs/engines.md").read_text(), ENGINES_BEGIN, engine_lines(cells))
 
 
 def _chaos_lines() -> list[str]:
@@ -363,7 +371,7 @@ def render_completion() -> str:
 
 def main() -> None:
     """Write the pages, and the arguments for the shell's completion."""
-    (ROOT / "docs/reliability.md").write_text(render_chaos())
+    (ROOT / "docs/reliability.md").write_text(render_reliability())
     (ROOT / "docs/engines.md").write_text(render_engines())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())

@@ -2,7 +2,8 @@
 
 Steps      1 the suites below, one more at a time than cores, as far as memory allows; beside them the checks of
            `make check`
-           2 a table of results, each failed test with its error, and `N passed, N failed, N skipped`
+           2 a table of results, each failed test with its error, and `N passed, N failed, N skipped`; at night each
+             part also in docs/nightly.json
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
 INVARIANT  the tests' folders lie in memory where there is room (SHARED_MEMORY), and go when the run ends: nothing
            here loses power, and a tenth of the processor time went into the disk.
@@ -23,14 +24,14 @@ import tempfile
 import threading
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from integration_tests import durations
+from integration_tests import durations, nightly_record
 from tests.doses import NIGHTLY_VARIABLE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -232,8 +233,10 @@ def _shortened(message: str, report: str) -> str:
     return "".join([first[:LINE], *left, *shown])
 
 
-def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
-    """All of them, `jobs` at a time, in the order given; outcomes come in that order too."""
+def run_suites(
+    suites: Mapping[str, list[str]], jobs: int, keep: Callable[[Outcome], None] = lambda _: None
+) -> list[Outcome]:
+    """All of them, `jobs` at a time, in the order given; outcomes come in that order too. `keep`: one that is done."""
     together = jobs > 1 and len(suites) > 1
     if together:
         print(f"\n{jobs} suites at a time; each is shown when it is done", flush=True)
@@ -241,7 +244,10 @@ def run_suites(suites: Mapping[str, list[str]], jobs: int) -> list[Outcome]:
 
     def run(name: str, arguments: list[str]) -> Outcome:
         waited = time.monotonic() - begun
-        return replace(_run_suite(name, arguments, together), waited=waited)
+        outcome = replace(_run_suite(name, arguments, together), waited=waited)
+        with _SHOW:
+            keep(outcome)
+        return outcome
 
     with ThreadPoolExecutor(max_workers=jobs) as pool:
         running = [pool.submit(run, name, arguments) for name, arguments in suites.items()]
@@ -280,13 +286,21 @@ def main(arguments: list[str]) -> int:
     suites = pick_suites(wanted, seed, is_nightly=is_nightly)
     with ThreadPoolExecutor(max_workers=1) as beside, _folders(jobs, memory):
         checked = beside.submit(lambda: [_run_check(name, CHECKS[name]) for name in checks])
-        ran = run_suites(suites, jobs)
+        ran = run_suites(suites, jobs, partial(_keep_nightly, seed) if is_nightly else lambda _: None)
         outcomes = checked.result() + ran
     if not is_nightly:
         durations.keep(KEPT, {one.name: (one.seconds, one.tests) for one in ran})
     _show(outcomes)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0
+
+
+def _keep_nightly(seed: str, outcome: Outcome) -> None:
+    nightly_record.keep(
+        outcome.name,
+        passed=outcome.passed, failed=outcome.failed, skipped=outcome.skipped,
+        seconds=outcome.seconds, seed=seed,
+    )  # fmt: skip
 
 
 def _show(outcomes: Sequence[Outcome]) -> None:

@@ -9,10 +9,10 @@ from docs.generate import (
     ROOT,
     collect_errors,
     render_api,
-    render_chaos,
     render_engines,
     render_errors,
     render_options,
+    render_reliability,
     render_where,
 )
 from tablestore_engine.errors import Area
@@ -62,7 +62,7 @@ def test_generated_pages_are_current() -> None:
     assert (ROOT / "docs/options.md").read_text() == render_options()
     assert (ROOT / "docs/where.md").read_text() == render_where()
     assert (ROOT / "docs/python-api.md").read_text() == render_api()
-    assert (ROOT / "docs/reliability.md").read_text() == render_chaos()
+    assert (ROOT / "docs/reliability.md").read_text() == render_reliability()
     assert (ROOT / "docs/engines.md").read_text() == render_engines()
 
 
