@@ -34,6 +34,7 @@ from integration_tests.interpreted import JAVA_OPTIONS
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
+from tests.garbage import collect_less
 
 HERE = Path(__file__).parent
 _INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines"}
@@ -60,6 +61,11 @@ def pytest_configure(config: pytest.Config) -> None:
         before = os.environ.get(_OPTIONS_VARIABLE, "")
         if options not in before:
             os.environ[_OPTIONS_VARIABLE] = f"{before} {options}".strip()
+
+
+def pytest_collection_finish() -> None:
+    """Nothing of the collected tests is garbage."""
+    collect_less()
 
 
 @pytest.fixture(scope="session")

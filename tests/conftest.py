@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
+from tests.garbage import collect_less
 from tests.slow_tests import name_of, read_slow
 
 settings.register_profile("no deadline", deadline=None)
@@ -28,6 +29,11 @@ def no_jvm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jvm_launch, "launch_gateway", refused)
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Nothing of the collected tests is garbage."""
+    collect_less()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -129,6 +129,7 @@ def eventual_log(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -
     return log
 
 
+@pytest.mark.nightly  # by day the copies above keep every rule
 @pytest.mark.parametrize("kind", PYTHON_FIRST)
 def test_an_eventual_log_needs_every_rule(eventual_log: OrderLog, tmp_path: Path, kind: Kind) -> None:
     """Who keeps the first row of a key, ignores tombstones or messages without snapshot has another table."""

@@ -28,7 +28,7 @@ WITH_CODE = [page for page in PAGES if page.name != "README.md" and read_snippet
 # nightly: up to a minute each
 LONG_PAGES = {
     *("commands.md", "changes-as-input.md", "spark-streaming.md", "databases.md", "sql.md"),
-    *("streaming-reads.md", "ingest.md", "model-config.md"),
+    *("streaming-reads.md", "ingest.md", "model-config.md", "object-stores.md"),
     *(
         "python-api.md",
         "publishing.md",

@@ -78,7 +78,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", cases(NAMES, 2))
+@pytest.mark.parametrize("name", cases(NAMES, 3))
 def test_a_client_that_is_refused(realm: Realm, other_ca: Path, tmp_path: Path, name: str) -> None:
     """Neither a new table nor a row of an old one comes into being; what was pending is published later, once."""
     different, code, why, fix = _changes(realm, other_ca)[name]

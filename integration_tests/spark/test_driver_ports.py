@@ -118,6 +118,7 @@ def _as_nobody(ports: set[int]) -> list[str]:
     return found.split()
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_session_conf.py: spark.authenticate
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="lists ports by Linux's /proc")
 @pytest.mark.parametrize(
     ("authenticate", "expected"),

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from tablestore_engine.spark import arrow_read, deletion_bitmap_literal, plan_pr
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import STAND_IN
 from tablestore_engine.spi import OutputMode
-from tests.doses import pairs
+from tests.doses import case_rows
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
 BOTH = [ReadWay.NATIVE, ReadWay.PORTABLE]
@@ -137,7 +138,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "way"), pairs(QUERIES, BOTH))
+@pytest.mark.parametrize(("text", "way"), case_rows(list(product(QUERIES, BOTH)), 15))
 def test_query_in_each_way_equals_links(engines: Engines, way: ReadWay, text: str) -> None:
     """Joins, subqueries, CTEs, past states, changes, nested values and files of old schemas give the rows of links."""
     expected = answer(engines[ReadWay.LINKS].query(text))

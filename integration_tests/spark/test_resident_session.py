@@ -165,6 +165,7 @@ def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
     assert stat.S_IMODE((places[0] / "spark.json").stat().st_mode) == 0o600
 
 
+@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py: two callers
 def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> None:
     """It neither waits nor disturbs the first one."""
     folder.run(WRITE.replace("ROWS", "[1, 2]"))

@@ -1,0 +1,20 @@
+"""Python's garbage collector in a process that runs thousands of tests: what the imports and the collection of tests
+have made is never looked at again, and the rest less often.
+
+WHY      a test suite holds a million objects before its first test. Each collection of the oldest generation walks
+         over them, for every test of a suite: a sixth of Python's time in the adapter's suite (decision 0112).
+INVARIANT  memory that a test leaves is still given back: young objects are collected after OBJECTS new ones.
+"""
+
+from __future__ import annotations
+
+import gc
+
+OBJECTS = 50_000  # new containers between two collections of the youngest generation; Python's own: 700
+
+
+def collect_less() -> None:
+    """Once the tests are collected, before the first one runs."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
