@@ -90,16 +90,17 @@ class Project:
         return text.replace(WRITTEN_ADDRESS, self.broker_url)
 
     def put(self, name: str, text: str) -> None:
-        """A file of the project, as a page has it."""
+        """A file of the project, as a page has it; a page's `dbt_project.yml` has a part of the project's."""
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(self.localized(text))
+        path.write_text((_PROJECT if name == "dbt_project.yml" else "") + self.localized(text))
 
     def forget_pages(self) -> None:
         """Models and tables that another page brought go; pages run in any order."""
         for path in [*(self.folder / "models").rglob("*.*"), *(self.folder / "functions").rglob("*.*")]:
             if path.relative_to(self.folder).as_posix() not in self.files:
                 path.unlink()
+        self.put("dbt_project.yml", "")
         for database in self.engine.databases():
             for one in self.engine.relations(database):
                 if one.kind == "table" and str(one.identifier) not in _TABLES:
@@ -116,7 +117,7 @@ def make_project(folder: Path, broker_url: str) -> Project:
     project = Project(folder, broker_url)
     project.put("models/orders.sql", _ORDERS)
     project.put("profiles.yml", _PROFILE)
-    (folder / "dbt_project.yml").write_text(_PROJECT)
+    project.put("dbt_project.yml", "")
     (folder / "changes.jsonl").write_text(_CHANGES)
     (folder / "models" / "sources.yml").write_text(_SOURCES)
     append = WriteSpec(table=TableSpec(), mode=WriteMode.APPEND)

@@ -39,6 +39,7 @@ HIVE = (
     ("org.apache.paimon", "paimon-hive-connector-3.1", "1.2.0"),
     ("org.apache.hive", "hive-exec", "3.1.3"),
 )
+NESSIE = ("org.projectnessie.nessie", "nessie-quarkus", "0.99.0")
 _FLINK_MODULES = (
     *("flink-table-planner-loader", "flink-table-runtime", "flink-table-api-java-bridge"),
     *("flink-clients", "flink-connector-files", "flink-json"),
@@ -148,6 +149,17 @@ def hive_jars() -> tuple[Path, ...]:
     folder = _jars("interop-hive-" + "-".join(version for *_, version in HIVE), HIVE, 90)
     shared = ("hadoop-client-", "commons-", "guava-", "log4j-", "slf4j-api-", "antlr-runtime-", "libthrift-")
     return (*folder.values(), *sorted(one for part in shared for one in pyspark_jars().glob(f"{part}*.jar")))
+
+
+def nessie_jar() -> Path:
+    """Nessie's server, a REST catalog of Iceberg. It runs on Java 21."""
+    org, name, version = NESSIE
+    runner = f'<artifact name="{name}" type="jar" ext="jar" m:classifier="runner"/>'
+    line = (
+        f'<dependency org="{org}" name="{name}" rev="{version}" conf="default->master">{runner}</dependency>'
+    )
+    file = f"{name}-{version}-runner.jar"
+    return fetched(f"interop-nessie-{version}", line, (file,), 245) / file
 
 
 def _dependencies(wanted: Iterable[tuple[str, str, str]], configurations: str) -> str:

@@ -5,7 +5,6 @@ The package is that of an environment of its own, behind the packages of this pr
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from integration_tests.interop.environments import ICEBERG_CATALOG, CannotMake
+from integration_tests.interop.pyiceberg_config import configure_catalog
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 
 OPTIONS = {"metadata.iceberg.storage": "table-location", "metadata.iceberg.catalog": "shop"}
@@ -24,22 +23,11 @@ SPEC = WriteSpec(table=TableSpec(primary_key=("id",), options=OPTIONS))
 @pytest.fixture
 def catalog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """The catalog `shop` of pyiceberg's configuration, in an empty database."""
-    try:
-        folder = ICEBERG_CATALOG.python().parent.parent
-    except CannotMake as missing:
-        pytest.skip(f"this environment cannot be made: {missing}")
-    [packages] = folder.glob("lib/python*/site-packages")
-    monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
-    monkeypatch.setenv("PYICEBERG_HOME", str(tmp_path))
-    (tmp_path / ".pyiceberg.yaml").write_text(
-        f"catalog:\n  shop:\n    type: sql\n    uri: sqlite:///{tmp_path}/catalog.db\n    warehouse: {tmp_path}/none\n"
-    )
-    from pyiceberg import catalog as module
+    settings = {"uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"{tmp_path}/none"}
+    configure_catalog(tmp_path, monkeypatch, type="sql", **settings)
     from pyiceberg.catalog.sql import SqlCatalog
-    from pyiceberg.utils.config import Config
 
-    monkeypatch.setattr(module, "_ENV_CONFIG", Config())  # a process reads it once
-    made = SqlCatalog("shop", uri=f"sqlite:///{tmp_path}/catalog.db", warehouse=f"{tmp_path}/none")
+    made = SqlCatalog("shop", **settings)
     yield made
     made.close()
 

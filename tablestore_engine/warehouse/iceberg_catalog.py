@@ -65,7 +65,7 @@ class IcebergCatalogs:
 
         Raises FixRequest TS1584, TS1586, Unsupported TS1587, RetryError TS1585.
         """
-        self._run(name, lambda catalog: _put(catalog, entry))
+        self._run(name, lambda catalog: _put_or_refuse(catalog, entry))
 
     def drop(self, name: str, identifier: Identifier) -> None:
         """Take the entry away, if there is one; no file is deleted. Raises FixRequest TS1584, RetryError TS1585."""
@@ -94,6 +94,20 @@ class IcebergCatalogs:
                 ) from error
             self._opened[name] = module.load_catalog(name)
         return self._opened[name]
+
+
+def _put_or_refuse(catalog: Any, entry: CatalogEntry) -> None:  # noqa: ANN401 - pyiceberg is an extra
+    """What a server cannot read today it cannot read after the next commit."""
+    try:
+        _put(catalog, entry)
+    except _failures().BadRequestError as error:
+        raise Unsupported(
+            "TS1587",
+            f"the Iceberg catalog {catalog.name} cannot register {entry.identifier}",
+            why=f"it refused the metadata: {error}",
+            fix="let readers open the folder; if the server does not know format version 3, make a table with "
+            "metadata.iceberg.format-version = 2",
+        ) from error
 
 
 def _put(catalog: Any, entry: CatalogEntry) -> None:  # noqa: ANN401 - pyiceberg is an extra

@@ -31,6 +31,10 @@ class RESTError(Exception):
     """pyiceberg's."""
 
 
+class BadRequestError(RESTError):
+    """pyiceberg's."""
+
+
 class RestLike:
     """Entries by name, as a REST catalog has them."""
 
@@ -73,7 +77,7 @@ def catalog(monkeypatch: pytest.MonkeyPatch) -> RestLike:
     package, module = types.ModuleType("pyiceberg"), types.ModuleType("pyiceberg.catalog")
     module.load_catalog = lambda name: {"prod": made}[name]  # type: ignore[attr-defined]
     failures = types.ModuleType("pyiceberg.exceptions")
-    for one in (NoSuchTableError, TableAlreadyExistsError, RESTError):
+    for one in (NoSuchTableError, TableAlreadyExistsError, RESTError, BadRequestError):
         setattr(failures, one.__name__, one)
     monkeypatch.setitem(sys.modules, "pyiceberg", package)
     monkeypatch.setitem(sys.modules, "pyiceberg.exceptions", failures)
@@ -151,6 +155,15 @@ def test_a_catalog_that_cannot_replace_is_refused(tmp_path: Path, catalog: RestL
     assert "TS1587" in str(write(tmp_path, 2))
     assert entry(catalog) == "v1.metadata.json"
     assert metadata(open_table(tmp_path))["current-snapshot-id"] == 2
+
+
+def test_metadata_that_a_server_cannot_read_are_refused(tmp_path: Path, catalog: RestLike) -> None:
+    """With the version that it may know; the commit stands."""
+    catalog.failure = BadRequestError("unknown spec version 3")
+    trouble = str(write(tmp_path, 1))
+    assert "TS1587" in trouble
+    assert "metadata.iceberg.format-version" in trouble
+    assert Engine(str(tmp_path)).table("demo.t").count() == 1
 
 
 def test_a_catalog_without_metadata_is_refused(tmp_path: Path) -> None:
