@@ -3,7 +3,7 @@
 Steps      1 the end of the file, with its size  2 on demand the ranges that a reader is about to need, together
            3 reads: from what is here, else one request for the range
 INVARIANT  the object never changes (names are uuids), so ranges of several requests belong together.
-Memory     the end, and what was fetched last.
+Memory     the end, and what was asked for last.
 """
 
 from __future__ import annotations
@@ -54,12 +54,17 @@ class ObjectInput(io.RawIOBase):
         return self._size
 
     def fetch(self, ranges: Sequence[Range]) -> None:
-        """Ask for all of these ranges that are not here, together; what was fetched before is forgotten."""
+        """Ask for all of these ranges that are not here, together; of what was fetched before the others are kept."""
         missing = [one for one in ranges if self._find(*one) is None]
         if missing:
             joined = join_ranges(missing)
             parts = self._read_ranges(joined)
-            self._fetched = [(start, part) for (start, _), part in zip(joined, parts, strict=True)]
+            kept = [
+                (first, part)
+                for first, part in self._fetched
+                if any(first <= start and end <= first + len(part) for start, end in ranges)
+            ]
+            self._fetched = [*kept, *((start, part) for (start, _), part in zip(joined, parts, strict=True))]
 
     def _find(self, start: int, end: int) -> bytes | None:
         for first, part in (self._tail, *self._fetched):

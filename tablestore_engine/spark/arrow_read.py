@@ -22,10 +22,12 @@ from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.spark_errors import data_file_gone
 from tablestore_engine.spark.spark_types import as_spark_has_it
-from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.file_read import FileReader, OpenFile, part_of
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.predicate import ANYTHING, Predicate, matching
+from tablestore_engine.store.read.text_condition import PredicateCondition
+from tablestore_engine.store.rows.matching_rows import possible_groups
 
 BATCH_ROWS = 65_536  # of one message to the JVM
 _SLICE_MIN, _SLICE_MAX = 8 << 20, 64 << 20  # bytes: a task costs as much as some megabytes
@@ -62,15 +64,22 @@ class ArrowRead:
         names = [field.name for field in self.schema.fields if field.name in stored]
         keep = [VALUE_KIND] if VALUE_KIND in self.target.names else []
         for part in self.slices[number]:
-            step, place = step_rows([part.file]), (part.number, part.count)
-            blocks = reader.read_visible_blocks(
-                part.file, names, keep=keep, rows_max=step, part=place, parallel=True
-            )
             try:
-                for rows in blocks:
-                    yield from self._answer(self._chosen(rows), part)
+                with reader.open(part.file) as opened:
+                    groups = self._groups(opened, part)
+                    step = step_rows([part.file])
+                    for rows in opened.blocks(groups, names, keep=keep, rows_max=step, parallel=True):
+                        yield from self._answer(self._chosen(rows), part)
             except FileMissing as error:
                 raise data_file_gone(part.file.path, error.why) from error
+
+    def _groups(self, opened: OpenFile, part: FilePart) -> list[int]:
+        """Those of a part of a file that may hold a row that is wanted."""
+        mine = part_of(len(opened.groups), (part.number, part.count))
+        if self.wanted == ANYTHING:
+            return list(mine)
+        possible = possible_groups(opened, PredicateCondition(self.wanted, self.schema))
+        return [group for group in possible if group in mine]
 
     def _chosen(self, rows: pa.Table) -> pa.Table:
         if self.wanted == ANYTHING:

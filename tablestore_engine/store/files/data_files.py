@@ -35,6 +35,7 @@ from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.rolling_writer import RollingWriter, Shape
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
@@ -59,7 +60,7 @@ class RunRows:
 class DataFiles:
     """Writes files of the schema of `traits`; `reader` gives rows of stored files the same columns.
 
-    `meter` counts rows that are written into data files.
+    `meter` counts rows that are written into data files. `footers` of stored files, if they are remembered.
     """
 
     fileio: FileIO
@@ -67,6 +68,7 @@ class DataFiles:
     traits: TableTraits
     runtime: Runtime
     meter: Meter = NO_METER
+    footers: FooterCache | None = None
 
     @property
     def schema(self) -> TableSchema:
@@ -76,7 +78,7 @@ class DataFiles:
     @property
     def reader(self) -> FileReader:
         """Rows of stored files as they would be written now."""
-        return FileReader(self.fileio, self.schema)
+        return FileReader(self.fileio, self.schema, self.footers)
 
     def open_run(
         self, state: BucketState, *, level: int, source: int = SOURCE_APPEND

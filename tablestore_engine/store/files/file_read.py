@@ -21,7 +21,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
-from tablestore_engine.lsm.key_order import Index
+from tablestore_engine.lsm.key_order import Index, Mask
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.group_facts import GroupFacts
 from tablestore_engine.store.files.parquet_footer import FooterCache
@@ -101,7 +101,7 @@ class FileReader:
         """All physical rows in file order, about `rows_max` at a time, and never the whole of a large file."""
         names, first = self.stored_names(file, columns, keep), 0
         with self._input(file) as parquet:
-            groups = _part_of(len(parquet.group_starts) - 1, WHOLE)
+            groups = part_of(len(parquet.group_starts) - 1, WHOLE)
             for rows in _portions_of(parquet, names, rows_max, groups):
                 yield RowBlock(first, self.evolved(rows, file, columns, keep))
                 first += rows.num_rows
@@ -119,17 +119,9 @@ class FileReader:
         """The rows of read_visible, about `rows_max` at a time; no table is empty. `part` of its row groups: number and
         count. Raises FixData TS1390 as well.
         """
-        names = self.stored_names(file, columns, keep)
-        with self._input(file) as parquet:
-            visible = visible_mask(file, int(parquet.group_starts[-1])) if file.deleted else None
-            groups = _part_of(len(parquet.group_starts) - 1, part)
-            first = int(parquet.group_starts[groups.start])
-            for rows in _portions_of(parquet, names, rows_max, groups, parallel=parallel):
-                mine = None if visible is None else visible[first : first + rows.num_rows]
-                first += rows.num_rows
-                kept = rows if mine is None else rows.filter(pa.array(mine))
-                if kept.num_rows:
-                    yield self.evolved(kept, file, columns, keep)
+        with self.open(file) as opened:
+            groups = list(part_of(len(opened.groups), part))
+            yield from opened.blocks(groups, columns, keep=keep, rows_max=rows_max, parallel=parallel)
 
     def read_positions(
         self,
@@ -194,14 +186,18 @@ class OpenFile:
         """Numbers of the row groups."""
         return range(len(self.parquet.group_starts) - 1)
 
-    def visible_positions(self, groups: Sequence[int]) -> Index | None:
-        """Positions of the rows of ascending row groups that readers see; None: all, no deletion vector hides any."""
+    @cached_property
+    def visible(self) -> Mask:
+        """For each row of the file whether readers see it. Raises FixData TS1390."""
+        return visible_mask(self.file, int(self.parquet.group_starts[-1]))
+
+    def visible_rows(self, groups: Sequence[int]) -> Mask | None:
+        """For each row of ascending row groups whether readers see it; None: all, no deletion vector hides any."""
         if not self.file.deleted:
             return None
         starts = self.parquet.group_starts
-        visible = visible_mask(self.file, int(starts[-1]))
-        parts = [np.flatnonzero(visible[starts[one] : starts[one + 1]]) + starts[one] for one in groups]
-        return np.concatenate(parts) if parts else np.empty(0, np.int64)
+        parts = [self.visible[starts[one] : starts[one + 1]] for one in groups]
+        return np.concatenate(parts) if parts else np.empty(0, np.bool_)
 
     def positions_of(self, groups: Sequence[int], places: Index) -> Index:
         """The positions in the file of rows that read_groups gave: at `places` of all rows of these groups."""
@@ -220,15 +216,34 @@ class OpenFile:
         groups: Sequence[int],
         columns: Sequence[str] | None = None,
         *,
-        visible: Index | None = None,
+        keep: Sequence[str] = (),
+        picked: Mask | None = None,
         parallel: bool = False,
     ) -> pa.Table:
-        """Rows of ascending row groups in file order; with `visible` those of these positions."""
-        names = self.reader.stored_names(self.file, columns, ())
+        """Rows of ascending row groups in file order; `picked`: some of them."""
+        names = self.reader.stored_names(self.file, columns, keep)
         rows = _rows_of(self.parquet, names, groups, parallel=parallel)
-        if visible is not None and len(visible) < rows.num_rows:  # before the casts: hidden rows need none
-            rows = _picked(rows, self._places(groups, visible))
-        return self.reader.evolved(rows, self.file, columns, ())
+        if picked is not None:  # before the casts: other rows need none
+            rows = filtered_rows(rows, picked)
+        return self.reader.evolved(rows, self.file, columns, keep)
+
+    def blocks(
+        self,
+        groups: Sequence[int],
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        rows_max: int,
+        parallel: bool = False,
+    ) -> Iterator[pa.Table]:
+        """The visible rows of ascending row groups, about `rows_max` at a time; no table is empty."""
+        for portion in self.parquet.portions(rows_max, groups):
+            if self.is_large(portion, rows_max):
+                yield from self.read_parts(portion[0], columns, keep=keep, rows_max=rows_max)
+                continue
+            visible = self.visible_rows(portion)
+            if visible is None or bool(visible.any()):
+                yield self.read_groups(portion, columns, keep=keep, picked=visible, parallel=parallel)
 
     def read_positions(
         self,
@@ -248,7 +263,7 @@ class OpenFile:
             mine = (
                 np.arange(len(positions)) if len(portions) == 1 else np.flatnonzero(np.isin(group_of, groups))
             )
-            parts.append(_picked(rows, self._places(groups, positions[mine])))
+            parts.append(take_rows(rows, self._places(groups, positions[mine])))
             places.append(mine)
         found = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
         order = np.concatenate(places)
@@ -256,23 +271,28 @@ class OpenFile:
             found = take_rows(found, np.argsort(order, kind="stable"))
         return self.reader.evolved(found, self.file, columns, keep)
 
-    def rows_in(self, group: int) -> int:
-        """Physical rows of one row group."""
+    def is_large(self, portion: Sequence[int], rows_max: int) -> bool:
+        """Whether it is one row group, and too large to be decoded at once."""
         starts = self.parquet.group_starts
-        return int(starts[group + 1] - starts[group])
+        return len(portion) == 1 and int(starts[portion[0] + 1] - starts[portion[0]]) > rows_max
 
     def read_parts(
-        self, group: int, columns: Sequence[str] | None = None, *, rows_max: int
+        self,
+        group: int,
+        columns: Sequence[str] | None = None,
+        *,
+        keep: Sequence[str] = (),
+        rows_max: int,
     ) -> Iterator[pa.Table]:
-        """The visible rows of one large row group, about `rows_max` at a time."""
-        names, starts = self.reader.stored_names(self.file, columns, ()), self.parquet.group_starts
-        visible = visible_mask(self.file, int(starts[-1]))
-        first = int(starts[group])
+        """The visible rows of one large row group, about `rows_max` at a time; no table is empty."""
+        names = self.reader.stored_names(self.file, columns, keep)
+        first = int(self.parquet.group_starts[group])
         for rows in _portions_of(self.parquet, names, rows_max, range(group, group + 1)):
-            mine = visible[first : first + rows.num_rows]
+            mine = self.visible[first : first + rows.num_rows]
             first += rows.num_rows
             kept = rows if bool(mine.all()) else rows.filter(pa.array(mine))
-            yield self.reader.evolved(kept, self.file, columns, ())
+            if kept.num_rows:
+                yield self.reader.evolved(kept, self.file, columns, keep)
 
     def _places(self, groups: Sequence[int], positions: Index) -> Index:
         """Where rows of the file are among those of ascending row groups."""
@@ -287,13 +307,12 @@ class OpenFile:
         return np.asarray(starts[chosen], np.int64), np.asarray(np.cumsum(sizes) - sizes, np.int64)
 
 
-def _picked(rows: pa.Table, places: Index) -> pa.Table:
-    """Rows by number. A filter is several times faster than a take of many rows."""
-    if len(places) * _TAKEN_SHARE < rows.num_rows or bool((places[1:] <= places[:-1]).any()):
-        return take_rows(rows, places)
-    mask = np.zeros(rows.num_rows, np.bool_)
-    mask[places] = True
-    return rows.filter(pa.array(mask))
+def filtered_rows(rows: pa.Table, picked: Mask) -> pa.Table:
+    """A filter is several times faster than a take of many rows, and slower for few."""
+    count = int(np.count_nonzero(picked))
+    if count * _TAKEN_SHARE < rows.num_rows:
+        return take_rows(rows, np.flatnonzero(picked))
+    return rows if count == rows.num_rows else rows.filter(pa.array(picked))
 
 
 def _rows_of(
@@ -306,7 +325,7 @@ def _rows_of(
     return pa.table({"_": pa.nulls(int(sizes.sum() if groups is None else sizes[list(groups)].sum()))})
 
 
-def _part_of(groups: int, part: Part) -> range:
+def part_of(groups: int, part: Part) -> range:
     """Neighbouring row groups; all parts together are all groups, each once."""
     number, count = part
     return range(groups * number // count, groups * (number + 1) // count)

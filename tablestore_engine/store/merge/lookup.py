@@ -22,6 +22,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import EngineBug
+from tablestore_engine.fileio.object_input import GAP_BYTES
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
@@ -102,6 +103,13 @@ class FileHits:
     incoming: Index
     positions: Index
 
+    @property
+    def mask(self) -> Mask:
+        """For each row of the file whether it is hit."""
+        mask = np.zeros(self.file.meta.row_count, np.bool_)
+        mask[self.positions] = True
+        return mask
+
 
 @dataclass(frozen=True)
 class Hits:
@@ -179,18 +187,6 @@ def fetch(
     return pa.concat_tables(tables) if tables else None
 
 
-def key_columns(reader: FileReader, file: StoredFile, cache: KeyCache | None) -> pl.DataFrame:
-    """Comparable key columns of a whole file, which are remembered."""
-    names = reader.schema.trimmed_primary_keys
-    known = cache.find(file.path, names) if cache is not None else None
-    if known is not None:
-        return known
-    frame = order_columns(reader.read(file, names), names)
-    if cache is not None:
-        cache.put(file.path, names, frame)
-    return frame
-
-
 def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...], tuple[object, ...]]:
     """Smallest and largest key of a file, comparable as key_at makes them."""
     types = [column.type for column in schema.fields_of(schema.trimmed_primary_keys)]
@@ -211,24 +207,31 @@ def hits_of_file(
 
     `remembers`: whether a key column that is read as a whole is put into the cache.
     """
-    kept = cache if remembers else None
     known = cache.find(file.path, reader.schema.trimmed_primary_keys) if cache is not None else None
-    if known is not None or file.meta.row_count <= FEW_ROWS:
-        incoming, positions = match_sorted(keys, key_columns(reader, file, cache) if known is None else known)
-    else:
-        with reader.open(file) as opened:
-            groups = groups_of_keys(opened, keys)
-            whole = len(opened.groups)
-            if kept is not None and kept.note_groups(file.path, len(groups)) >= WHOLE_FILE_SHARE * whole:
-                groups = list(opened.groups)
-            stored = order_columns(
-                opened.read_groups(groups, reader.schema.trimmed_primary_keys),
-                reader.schema.trimmed_primary_keys,
-            )
-            incoming, places = match_sorted(keys, stored)
-            positions = opened.positions_of(groups, places)
-        if kept is not None and len(groups) == whole:
-            kept.put(file.path, reader.schema.trimmed_primary_keys, stored)
+    if known is not None:
+        return _visible_hits(file, *match_sorted(keys, known))
+    with reader.open(file) as opened:
+        return hits_in(opened, keys, cache if remembers else None)
+
+
+def hits_in(
+    opened: OpenFile, keys: pl.DataFrame, cache: KeyCache | None, also: Sequence[str] | None = ()
+) -> FileHits:
+    """The same of an open file. `also`: columns that are read next, None: all; of few bytes they come along."""
+    file, names = opened.file, opened.reader.schema.trimmed_primary_keys
+    whole = list(opened.groups)
+    groups = groups_of_keys(opened, keys) if file.meta.row_count > FEW_ROWS else whole
+    if cache is not None and cache.note_groups(file.path, len(groups)) >= WHOLE_FILE_SHARE * len(whole):
+        groups = whole
+    opened.prefetch(groups, None if also is None else list(dict.fromkeys([*names, *also])), GAP_BYTES)
+    stored = order_columns(opened.read_groups(groups, names), names)
+    if cache is not None and groups == whole:
+        cache.put(file.path, names, stored)
+    incoming, places = match_sorted(keys, stored)
+    return _visible_hits(file, incoming, opened.positions_of(groups, places))
+
+
+def _visible_hits(file: StoredFile, incoming: Index, positions: Index) -> FileHits:
     if file.deleted and len(positions):
         alive = visible_mask(file)[positions]
         incoming, positions = incoming[alive], positions[alive]
@@ -284,4 +287,6 @@ def _words(schema: TableSchema, name: str, values: Sequence[Comparable]) -> list
 
 def _search(keys: pl.Series, bounds: pl.Series, side: Literal["left", "right"]) -> Index:
     """For each bound the number of keys before it, with `right` or equal to it."""
+    if keys.dtype.is_integer() and bounds.dtype.is_integer():
+        return np.searchsorted(keys.to_numpy(), bounds.to_numpy(), side).astype(np.int64)
     return keys.search_sorted(bounds, side=side).to_numpy().astype(np.int64)

@@ -35,11 +35,12 @@ from tablestore_engine.lsm.sequence_field import stored_newer
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.files.rolling_writer import RollingWriter
-from tablestore_engine.store.merge.lookup import FileHits, Hits, KeyCache, fetch
+from tablestore_engine.store.merge.bucket_keys import KeysByBucket, keys_of_partition
+from tablestore_engine.store.merge.lookup import FileHits, Hits, KeyCache, fetch, find_hits
 from tablestore_engine.store.merge.merge_steps import Batches, MergeStep, find_steps
 from tablestore_engine.store.rows.incoming_batch import Batch, sequence_of
 from tablestore_engine.store.rows.row_equality import rows_identical
-from tablestore_engine.store.rows.row_filter import RowFilter, picked_rows
+from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys, picked_rows
 
 COPY_BYTES_MIN = 16 << 20  # of rows: fewer are written twice, where a copy is a request of its own
 
@@ -82,7 +83,7 @@ def merge_batch(
     files: DataFiles, state: BucketState, incoming: Batch | Batches, target: Target, cache: KeyCache | None
 ) -> BucketChange:
     """Files, vectors, changelog and counts of merging `incoming` into `state`."""
-    masks = _picked_masks(files, state, target)
+    masks = _picked_masks(files, state, target, cache)
     run = files.open_run(state, level=target.level, source=target.source)
     log = files.open_changelog(state, level=target.level)
     tally = _Tally(state)
@@ -189,11 +190,18 @@ def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target
     return _Found(hits, old, step.absent, _picked_hits(hits, masks))
 
 
-def _picked_masks(files: DataFiles, state: BucketState, target: Target) -> dict[str, Mask]:
-    """Path → positions of rows that give way, for the files that have any."""
-    if target.picks is None:
+def _picked_masks(
+    files: DataFiles, state: BucketState, target: Target, cache: KeyCache | None
+) -> dict[str, Mask]:
+    """Path → positions of rows that give way, for the files that have any. Whole keys are looked up."""
+    picks, schema = target.picks, files.schema
+    if picks is None:
         return {}
-    found = ((file.path, picked_rows(files.reader, file, target.picks)) for file in state.files)
+    if isinstance(picks, SameKeys) and picks.keys is not None and picks.is_key_of(schema):
+        keys = KeysByBucket(keys_of_partition(picks.keys, state.partition, schema), schema)
+        mine = keys.of(state.bucket, state.total_buckets)
+        return {one.file.path: one.mask for one in find_hits(files.reader, state.files, mine, cache).by_file}
+    found = ((file.path, picked_rows(files.reader, file, picks)) for file in state.files)
     return {path: mask for path, mask in found if mask is not None}
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
@@ -21,11 +22,11 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.merge.lookup import FileHits, KeyCache
-from tablestore_engine.store.read.key_lookup import find_condition_hits
+from tablestore_engine.store.merge.lookup import KeyCache, hits_in
+from tablestore_engine.store.read.key_lookup import keys_by_file
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import decode_files, result_schema
-from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups
+from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups, read_more
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
 _ROWS_MIN = 16_384  # a limit reads no fewer at once: hidden rows may come first
@@ -41,9 +42,9 @@ def read_matching(
     """The visible rows that `wanted` is TRUE of, in the order of the plan. Raises what scan_rows.read_plan raises."""
     read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
     files = wanted.prune(plan.files)
-    hits = find_condition_hits(read.reader, files, wanted, cache)
-    if hits is not None:
-        parts = fileio.run_together([partial(read.rows_of_keys, one) for one in hits])
+    keys = keys_by_file(read.reader, files, wanted)
+    if keys is not None:
+        parts = fileio.run_together([partial(read.rows_of_keys, *one) for one in keys])
     else:
         parts = decode_files(fileio, files, read.rows_of_file)
     return pa.concat_tables([read.target.empty_table(), *parts])
@@ -62,7 +63,7 @@ def read_some(
     Files after the last row are not opened. No batch is empty.
     """
     left = limit
-    for rows in _blocks(_reader(fileio, plan, cache), plan, wanted, columns, limit, cache):
+    for rows in _blocks(_reader(fileio, plan, cache), plan, wanted, columns, limit):
         found = rows.slice(0, left)
         yield from (batch for batch in found.to_batches() if batch.num_rows)
         left = None if left is None else left - found.num_rows
@@ -76,7 +77,6 @@ def _blocks(
     wanted: BoundCondition | None,
     columns: Sequence[str] | None,
     limit: int | None,
-    cache: KeyCache | None,
 ) -> Iterator[pa.Table]:
     """Rows of the plan, a step at a time."""
     if limit == 0:
@@ -88,9 +88,9 @@ def _blocks(
             yield from reader.read_visible_blocks(file, names, rows_max=step, parallel=True)
         return
     read, files = _FilteredRead(reader, wanted, columns), wanted.prune(plan.files)
-    hits = find_condition_hits(reader, files, wanted, cache)
-    if hits is not None:
-        yield from (read.rows_of_keys(one) for one in hits)
+    keys = keys_by_file(reader, files, wanted)
+    if keys is not None:
+        yield from (read.rows_of_keys(*one) for one in keys)
         return
     for file in files:
         with reader.open(file) as opened:
@@ -106,9 +106,13 @@ class _FilteredRead:
         self.rest = [name for name in self.target.names if name not in wanted.columns]
         self._needed = _in_table_order(reader.schema, {*self.target.names, *wanted.columns})
 
-    def rows_of_keys(self, hits: FileHits) -> pa.Table:
-        """Those of the rows at these positions that the whole condition is TRUE of."""
-        rows = self.reader.read_positions(hits.file, hits.positions, self._needed, parallel=True)
+    def rows_of_keys(self, file: StoredFile, keys: pl.DataFrame) -> pa.Table:
+        """Those of the rows with these keys that the whole condition is TRUE of."""
+        with self.reader.open(file) as opened:
+            hits = hits_in(opened, keys, None, self._needed)
+            if not len(hits.positions):
+                return self.target.empty_table()
+            rows = opened.read_positions(hits.positions, self._needed, parallel=True)
         return rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
 
     def rows_of_file(self, file: StoredFile) -> pa.Table:
@@ -119,7 +123,7 @@ class _FilteredRead:
     def steps_of_file(self, opened: OpenFile, groups: Sequence[int], rows_max: int) -> Iterator[pa.Table]:
         """The same, about `rows_max` read rows at a time: row groups, or parts of a large one."""
         for portion in opened.parquet.portions(rows_max, groups):
-            if len(portion) > 1 or opened.rows_in(portion[0]) <= rows_max:
+            if not opened.is_large(portion, rows_max):
                 yield self._rows(opened, portion, parallel=True)
                 continue
             for rows in opened.read_parts(portion[0], self._needed, rows_max=rows_max):
@@ -130,9 +134,9 @@ class _FilteredRead:
             return self.target.empty_table()
         opened.prefetch(groups, self._needed, GAP_BYTES)
         found = find_matches(opened, self.wanted, groups, parallel=parallel)
-        if not self.rest or not len(found.positions):
+        if not self.rest or not found.rows.num_rows:
             return found.rows.select(self.target.names) if not self.rest else self.target.empty_table()
-        more = opened.read_positions(found.positions, self.rest, parallel=parallel)
+        more = read_more(opened, found, self.rest, parallel=parallel)
         both = [
             found.rows.column(name) if name in self.wanted.columns else more.column(name)
             for name in self.target.names

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -20,20 +20,18 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.key_order import Mask, order_columns, order_permutation, starts_of_groups
 from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.merge.lookup import FileHits, KeyCache, find_hits, hits_of_file, may_hit
+from tablestore_engine.store.merge.bucket_keys import KeysByBucket, sorted_keys
+from tablestore_engine.store.merge.lookup import KeyCache, find_hits, may_hit
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_condition import BoundCondition
-from tablestore_engine.store.table_traits import TableTraits
 
 KEYS_MAX = 100_000  # of a condition; more are compared with every row
 _EQUAL_AS_KEYS = (*INTEGER_ROOTS, "BOOLEAN", "DECIMAL", "VARCHAR", "DATE", *TIMESTAMP_ROOTS)
@@ -62,7 +60,7 @@ def find_rows(
     # as deletes: nothing but the key is asked of such rows
     for one in route_rows(keys, np.full(keys.num_rows, RowKind.DELETE, np.int8), routed_by or schema):
         files = groups.get((one.partition_bytes, one.bucket), ())
-        hits = find_hits(reader, files, _sorted_keys(one.rows, schema), cache, remembers=False)
+        hits = find_hits(reader, files, sorted_keys(one.rows, schema), cache, remembers=False)
         reads = [
             partial(reader.read_positions, hit.file, hit.positions, columns, parallel=True)
             for hit in hits.by_file
@@ -71,32 +69,20 @@ def find_rows(
     return pa.concat_tables(found)
 
 
-def find_condition_hits(
-    reader: FileReader, files: Sequence[StoredFile], wanted: BoundCondition, cache: KeyCache | None
-) -> list[FileHits] | None:
-    """Where rows are that have a key which the condition allows, in the order of the files; None: a scan has to tell.
+def keys_by_file(
+    reader: FileReader, files: Sequence[StoredFile], wanted: BoundCondition
+) -> list[tuple[StoredFile, pl.DataFrame]] | None:
+    """The files that can have a key which the condition allows, in their order, with these keys as lookup.hits_in takes
+    them; None: a scan has to tell.
 
     The partition need not be known: the keys are looked up in each partition of the files.
     """
     keys = _condition_keys(reader.schema, files, wanted)
     if keys is None:
         return None
-    frame = _sorted_keys(keys, reader.schema)
-    parts = _KeysByBucket(keys, frame, reader.schema)
-    asked = [(file, mine) for file in files if (mine := parts.of(file)).height]
-    calls = [
-        partial(hits_of_file, reader, file, mine, cache, remembers=False)
-        for file, mine in asked
-        if file.meta.row_count and may_hit(reader.schema, file, mine)
-    ]
-    return [hits for hits in reader.fileio.run_together(calls) if len(hits.positions)]
-
-
-def _sorted_keys(rows: pa.Table, schema: TableSchema) -> pl.DataFrame:
-    """Comparable keys, ascending and each once."""
-    frame = order_columns(rows, schema.trimmed_primary_keys)
-    frame = frame[order_permutation(frame)]
-    return frame.filter(starts_of_groups(frame))
+    parts = KeysByBucket(keys, reader.schema)
+    asked = [(file, parts.of(file.bucket, file.total_buckets)) for file in files if file.meta.row_count]
+    return [(file, mine) for file, mine in asked if mine.height and may_hit(reader.schema, file, mine)]
 
 
 def _condition_keys(
@@ -120,33 +106,3 @@ def _condition_keys(
     except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError):
         return None  # a value that no row of the type has
     return pa.table(arrays, names=[field.name for field in fields])
-
-
-class _KeysByBucket:
-    """Which of the keys can be in a bucket: by their hash, where that is known."""
-
-    def __init__(self, keys: pa.Table, frame: pl.DataFrame, schema: TableSchema) -> None:
-        self._keys, self._all, self._schema = keys, frame, schema
-        self._parts: dict[tuple[int, int], pl.DataFrame] = {}
-        self._numbers: dict[int, Mapping[int, Mask]] = {}
-
-    def of(self, file: StoredFile) -> pl.DataFrame:
-        """Sorted keys that can be in the bucket of a file; REQUIRES that the types of keys did not change."""
-        names = self._schema.bucket_keys
-        if file.total_buckets <= 1 or file.bucket < 0 or not set(names) <= set(self._keys.column_names):
-            return self._all
-        place = (file.total_buckets, file.bucket)
-        if place not in self._parts:
-            mask = self._masks(file.total_buckets).get(file.bucket)
-            rows = self._keys.slice(0, 0) if mask is None else self._keys.filter(pa.array(mask))
-            self._parts[place] = _sorted_keys(rows, self._schema)
-        return self._parts[place]
-
-    def _masks(self, total: int) -> Mapping[int, Mask]:
-        if total not in self._numbers:
-            fields = self._schema.fields_of(self._schema.bucket_keys)
-            columns = [self._keys.column(field.name) for field in fields]
-            function = TableTraits(self._schema).bucket_function
-            numbers = assign_buckets(columns, [field.type for field in fields], total, function)
-            self._numbers[total] = {int(one): numbers == one for one in np.unique(numbers)}
-        return self._numbers[total]

@@ -202,4 +202,4 @@ def matching(wanted: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
 
 
 def _true(answer: pa.ChunkedArray) -> Mask:
-    return np.asarray(pc.fill_null(answer, False))
+    return np.asarray(pc.fill_null(answer, False) if answer.null_count else answer)

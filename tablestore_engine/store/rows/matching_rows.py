@@ -1,6 +1,6 @@
 """Rows of one file that a condition is TRUE of, found by as few bytes as its statistics allow.
 
-Steps      row groups that may hold such a row → their columns that decide → positions
+Steps      row groups that may hold such a row → their columns that decide → which rows → other columns of these
 INVARIANT  a row group is left out only if no row of it can match (BoundCondition.possible), or readers see none.
 INVARIANT  rows that the deletion vector hides are neither cast nor evaluated.
 WHY        blocks of row groups are asked first: of a column in the order of the file few blocks remain, of any other
@@ -16,8 +16,9 @@ from itertools import chain
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.lsm.key_order import Index
-from tablestore_engine.store.files.file_read import OpenFile
+from tablestore_engine.lsm.key_order import Mask
+from tablestore_engine.store.files.file_read import OpenFile, filtered_rows
+from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
 BLOCK_GROUPS = 16
@@ -25,9 +26,12 @@ BLOCK_GROUPS = 16
 
 @dataclass(frozen=True)
 class Matches:
-    """`positions` in the file, ascending; `rows`: the columns that decide, of these rows."""
+    """Of the physical rows of `groups`, which are ascending, `mask` names those that match; `rows`: their columns that
+    decide.
+    """
 
-    positions: Index
+    groups: Sequence[int]
+    mask: Mask
     rows: pa.Table
 
 
@@ -47,12 +51,32 @@ def find_matches(
     opened: OpenFile, wanted: BoundCondition, groups: Sequence[int], *, parallel: bool = False
 ) -> Matches:
     """Those among the rows of some row groups. Raises what reading a file and BoundCondition.mask raise."""
-    visible = opened.visible_positions(groups)
-    rows = opened.read_groups(groups, wanted.columns, visible=visible, parallel=parallel)
-    mask = wanted.mask(rows)
-    found = np.flatnonzero(mask)
-    positions = opened.positions_of(groups, found) if visible is None else visible[found]
-    return Matches(positions, rows.filter(pa.array(mask)))
+    visible = opened.visible_rows(groups)
+    rows = opened.read_groups(groups, wanted.columns, picked=visible, parallel=parallel)
+    truth = wanted.mask(rows)
+    mask = truth
+    if visible is not None:
+        mask = visible.copy()
+        mask[visible] = truth
+    return Matches(groups, mask, filtered_rows(rows, truth))
+
+
+def read_more(
+    opened: OpenFile, found: Matches, columns: Sequence[str], *, parallel: bool = False
+) -> pa.Table:
+    """Other columns of the matching rows: only row groups with such rows are decoded, a step at a time."""
+    starts, at, parts = opened.parquet.group_starts, 0, []
+    sizes = [int(starts[one + 1] - starts[one]) for one in found.groups]
+    masks = {}
+    for group, size in zip(found.groups, sizes, strict=True):
+        mine = found.mask[at : at + size]
+        at += size
+        if bool(mine.any()):
+            masks[group] = mine
+    for groups in opened.parquet.portions(STEP_ROWS, list(masks)):
+        picked = np.concatenate([masks[one] for one in groups])
+        parts.append(opened.read_groups(groups, columns, picked=picked, parallel=parallel))
+    return pa.concat_tables(parts)
 
 
 def _possible(opened: OpenFile, wanted: BoundCondition, sets: Sequence[range]) -> list[range]:

@@ -1,7 +1,8 @@
 """Which stored rows a write replaces: decided by the store for every base, so that a lost race plans again.
 
 CHANGE     which stored rows a microbatch, delete+insert or DELETE replaces
-Steps      statistics of the file → the columns that decide, nothing else → a mask of row positions
+Steps      statistics of the file → of a condition those of its row groups → the columns that decide, nothing else → a
+           mask of row positions. Rows of whole primary keys are found by the look-up (merge/merge_on_write.py).
 INVARIANT  NULL is in no interval and equals no key: such rows stay, as under SQL's WHERE.
 INVARIANT  positions name files of one snapshot; when such a file is gone the write is refused (TS1386), never guessed.
 """
@@ -30,6 +31,7 @@ from tablestore_engine.runtime.moments import aware, read_zone
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
+from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups
 from tablestore_engine.store.rows.row_condition import RowCondition
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,6 +72,10 @@ class SameKeys:
 
     columns: tuple[str, ...]
     keys: pa.Table | None = field(default=None, compare=False)
+
+    def is_key_of(self, schema: TableSchema) -> bool:
+        """Whether the columns are the whole primary key."""
+        return schema.is_keyed and set(self.columns) == set(schema.primary_keys)
 
     def among(self, rows: pa.Table) -> SameKeys:
         """With the keys of these rows."""
@@ -138,23 +144,24 @@ def picked_rows(reader: FileReader, file: StoredFile, wanted: RowFilter) -> Mask
     """Positions that are visible and picked; None when there are none. Only the columns that decide are read."""
     if not _may_hold(reader.schema, file, wanted):
         return None
-    visible = visible_mask(file)
     match wanted:
         case EveryRow():
-            mask = visible
+            mask = visible_mask(file)
         case RowPositions(by_file=by_file):
             mask = np.zeros(file.meta.row_count, dtype=np.bool_)
             mask[np.asarray(by_file[file.meta.file_name].to_array(), dtype=np.int64)] = True
-            mask &= visible
+            mask &= visible_mask(file)
         case Interval():
             inside = _inside(reader.read(file, [wanted.column]).column(0), wanted)
-            mask = visible & inside
+            mask = visible_mask(file) & inside
         case SameKeys():
-            mask = visible & _has_key(reader.read(file, list(wanted.columns)), wanted)
+            mask = visible_mask(file) & _has_key(reader.read(file, list(wanted.columns)), wanted)
         case MatchingRows(condition):
             bound = condition.bind(reader.schema)
-            mask = np.zeros(file.meta.row_count, dtype=np.bool_)  # hidden rows are not evaluated
-            mask[visible] = bound.mask(reader.read_visible(file, list(bound.columns)))
+            mask = np.zeros(file.meta.row_count, dtype=np.bool_)
+            with reader.open(file) as opened:
+                found = find_matches(opened, bound, possible_groups(opened, bound))
+                mask[opened.positions_of(found.groups, np.flatnonzero(found.mask))] = True
     return mask if bool(mask.any()) else None
 
 

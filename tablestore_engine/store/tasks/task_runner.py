@@ -140,7 +140,8 @@ def _run_all(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChan
 
 def _files(task: BucketTask, access: FileAccess) -> DataFiles:
     meter = access.meter if is_rewrite(task) else NO_METER
-    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime, meter)
+    footers = None if access.key_cache is None else access.key_cache.footers
+    return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime, meter, footers)
 
 
 def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:

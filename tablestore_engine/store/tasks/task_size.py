@@ -1,17 +1,18 @@
 """How much work a bucket task is, by metadata alone: what decides where it runs. Pure: no file is opened.
 
 CHANGE     the size of a bucket task
-WHY        rows that only look up their keys (Upsert, Append without picks) read pages, not files: they count nothing,
-           so that a hundred rows into a large table stay the small write that they are.
+WHY        rows that only look up their keys (Upsert, Append without picks, DELETE by key) read row groups, not files:
+           they count nothing, so that a hundred rows into a large table stay the small write that they are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.rows.row_filter import EveryRow, RowFilter, RowPositions, SameKeys
+from tablestore_engine.store.rows.row_filter import EveryRow, MatchingRows, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
@@ -39,7 +40,7 @@ def input_bytes(task: BucketTask) -> int:
         case Replace(picks=EveryRow(), rows=None):
             return 0  # whole files go, unread
         case Upsert(state=state, picks=picks) | Replace(state=state, picks=picks):
-            return 0 if picks is None else _picked_bytes(state, picks)
+            return 0 if picks is None else _picked_bytes(task.table.schema, state, picks)
         case Rescale(files=files):
             return _sum(files)
         case RestoreBucket(state=state, files=files):
@@ -95,11 +96,15 @@ def is_tiny(task: BucketTask) -> bool:
     return _sum(task.state.files) + carried_bytes(task) < TINY_BYTES
 
 
-def _picked_bytes(state: BucketState, picks: RowFilter) -> int:
-    if isinstance(picks, RowPositions):
-        return _bytes_of(state, picks.by_file)
-    if isinstance(picks, SameKeys) and (picks.keys is None or not picks.keys.num_rows):
-        return 0
+def _picked_bytes(schema: TableSchema, state: BucketState, picks: RowFilter) -> int:
+    match picks:
+        case RowPositions(by_file=by_file):
+            return _bytes_of(state, by_file)
+        case SameKeys(keys=keys) if keys is None or not keys.num_rows or picks.is_key_of(schema):
+            return 0
+        case MatchingRows(condition) if schema.is_keyed:
+            if condition.bind(schema).key_values(schema.trimmed_primary_keys) is not None:
+                return 0
     return _sum(state.files)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -148,7 +149,10 @@ def check(schema: TableSchema, file: StoredFile, wanted: Predicate, cells: Seque
     condition = PredicateCondition(wanted, schema)
     with FileReader(LocalFileIO("/"), schema).open(file) as opened:
         groups = possible_groups(opened, condition)
-        found = find_matches(opened, condition, groups).positions.tolist()
+        matches = find_matches(opened, condition, groups)
+        found = opened.positions_of(groups, np.flatnonzero(matches.mask)).tolist()
+        assert matches.rows.num_rows == len(found)
+
     type_ = schema.field("c").type
     dead = file.deleted or ()
     assert found == [at for at, cell in enumerate(cells) if at not in dead and is_true(wanted, cell, type_)]

@@ -48,3 +48,21 @@ def test_object_decoded_in_parallel_is_read_by_the_calling_thread(
         found = list(parquet.read_portions(None, rows_max, range(2), parallel=True))
     assert pa.concat_tables(found) == table
     assert threads == {threading.get_ident()}
+
+
+def test_object_ranges_that_are_asked_for_again_are_kept() -> None:
+    """A second fetch asks for what is missing, and what it shares with the first one is not asked for by reads."""
+    data, asked = bytes(range(256)) * (1 << 14), list[Range]()
+
+    def read(ranges: Sequence[Range]) -> Sequence[bytes]:
+        asked.extend(ranges)
+        return [data[start:end] for start, end in ranges]
+
+    source = ObjectInput(lambda count: (len(data), data[-count:]), read)
+    first, second = (0, 100), (3 << 20, (3 << 20) + 100)
+    source.fetch([first])
+    source.fetch([first, second])
+    for start, end in (first, second):
+        source.seek(start)
+        assert source.read(end - start) == data[start:end]
+    assert asked == [first, second]
