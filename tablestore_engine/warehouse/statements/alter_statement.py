@@ -152,23 +152,27 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     for key, value in changes.items():
         known = OPTIONS.get(key)
         if known is not None and not known.mutable and schema.options.get(key) != value:
-            raise FixRequest(
-                "TS1022",
-                f"option {key!r} cannot change",
-                why=f"it is {schema.options.get(key)!r}; rows already lie that way",
-                fix=_way_to_change(schema, key, value),
-            )
+            raise _fixed_option(schema, key, value)
     check_rule(schema, wanted)
     changed = set_options(schema, changes)
     _check_still_writable(schema, changed)
     return changed
 
 
-def _way_to_change(schema: TableSchema, key: str, value: str | None) -> str:
-    converts = key == "deletion-vectors.enabled" and str(value).lower() == "true" and schema.primary_keys
-    if converts:
-        return "run `tablestore convert` for the table, which merges its rows and then sets the option"
-    return "build a new table with the other value"
+def _fixed_option(schema: TableSchema, key: str, value: str | None) -> FixRequest:
+    if key == "deletion-vectors.enabled" and str(value).lower() == "true" and schema.primary_keys:
+        return FixRequest(
+            "TS1022",
+            f"option {key!r} of a table that merges on read cannot change",
+            why="rows of a keyed table without deletion vectors are merged when they are read",
+            fix="run `tablestore convert` for the table, which merges its rows and then sets the option",
+        )
+    return FixRequest(
+        "TS1022",
+        f"option {key!r} cannot change",
+        why=f"it is {schema.options.get(key)!r}; rows already lie that way",
+        fix="build a new table with the other value",
+    )
 
 
 def _unset_options(schema: TableSchema, keys: Sequence[str], *, if_exists: bool) -> TableSchema:
