@@ -119,7 +119,7 @@ def main() -> None:
         known = json.loads(RESULT.read_text())
         load = round(os.getloadavg()[1], 1)
         known["key lookups"] = {"rows": rows.num_rows, "load": load, "goals": _GOALS, "filters": found}
-        RESULT.write_text(json.dumps(known, indent=1) + "\n")
+        RESULT.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

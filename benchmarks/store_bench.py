@@ -42,4 +42,4 @@ def run_on_server(
     if not is_small:
         known = json.loads(RESULT.read_text())
         known[name] = {"rows": count, "load": round(os.getloadavg()[1], 1), **found}
-        RESULT.write_text(json.dumps(known, indent=1) + "\n")
+        RESULT.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")

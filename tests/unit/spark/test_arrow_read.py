@@ -17,8 +17,9 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.spark import arrow_read
 from tablestore_engine.spark.arrow_read import ArrowRead, FilePart, cut_slices
+from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.read.predicate import ANYTHING, Compare
+from tablestore_engine.store.read.predicate import ANYTHING, Compare, OneOf
 
 SCHEMA = new_schema(
     (DataField(0, "id", DataType("BIGINT")), DataField(1, "n", DataType("INT"))), options={"bucket": "-1"}
@@ -64,6 +65,26 @@ def test_parts_of_a_file_give_each_visible_row_once(tmp_path: Path, parts: int) 
         expected = [k for k in range(100) if k not in (0, 31, 99) and (wanted == ANYTHING or k > 29)]
         assert Counter(row["id"] for row in rows) == Counter(expected)
         assert {row["s"] for row in rows} == {5}
+
+
+def test_row_groups_that_cannot_match_are_not_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their statistics decide, in each part of a file."""
+    path, groups, read = tmp_path / "f.parquet", list[int](), ParquetInput.read
+    rows = pa.table({"id": range(100), "n": pa.array(range(100), pa.int32())})
+    pq.write_table(rows, path, row_group_size=10)
+
+    def recorded(self: ParquetInput, columns: list[str], some: list[int], **more: bool) -> pa.Table:
+        groups.extend(some)
+        return read(self, columns, some, **more)
+
+    monkeypatch.setattr(ParquetInput, "read", recorded)
+    file, target = stored("f", 1, 100, str(path)), pa.schema([("id", pa.int64())])
+    slices = tuple((FilePart(file, number, 3),) for number in range(3))
+    reads = ArrowRead(LocalFileIO(str(tmp_path)), SCHEMA, slices, target, OneOf("id", frozenset([5, 71])))
+    found = [row["id"] for number in range(3) for batch in reads.rows(number) for row in batch.to_pylist()]
+    assert (found, groups) == ([5, 71], [0, 7])
 
 
 def test_batches_are_small_enough_for_the_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.store.files.parquet_input import ParquetInput
+from tablestore_engine.store.merge import lookup
 from tablestore_engine.store.merge.lookup import KeyCache, fetch, find_hits
 from tests.unit.store.bucket_world import World, make_schema
 
@@ -88,3 +90,21 @@ def test_cache_is_bounded_and_forgets_the_oldest() -> None:
     assert [cache.find(name, ("id",)) is not None for name in "abc"] == [True, False, True]
     cache.put("large", ("id",), pl.DataFrame({"0": [0] * 200}))
     assert cache.find("large", ("id",)) is None
+
+
+def test_key_column_is_remembered_after_half_of_its_row_groups(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A writer of some keys at a time reads less than half of the column, then all of it once, then nothing."""
+    monkeypatch.setattr(lookup, "FEW_ROWS", 0)
+    cache, read, groups = KeyCache(), ParquetInput.read, list[int]()
+
+    def recorded(self: ParquetInput, columns: list[str], some: list[int], **more: bool) -> pa.Table:
+        groups.append(len(some))
+        return read(self, columns, some, **more)
+
+    monkeypatch.setattr(ParquetInput, "read", recorded)
+    for turn in range(30):
+        key = turn * 20
+        assert _find(world, [key], cache).incoming.tolist() == [0]
+    assert groups == [1] * 24 + [50]

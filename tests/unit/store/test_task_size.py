@@ -9,7 +9,8 @@ import pytest
 from pyroaring import BitMap
 
 from tablestore_engine.lsm.compaction_strategy import CompactionUnit
-from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowPositions, SameKeys
+from tablestore_engine.store.read.text_condition import TextCondition
+from tablestore_engine.store.rows.row_filter import EVERY_ROW, MatchingRows, RowPositions, SameKeys
 from tablestore_engine.store.tasks.bucket_plan import plan_bucket
 from tablestore_engine.store.tasks.bucket_task import CompactRuns, Rescale, RestoreBucket
 from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
@@ -43,7 +44,9 @@ def test_what_each_kind_carries(tmp_path: Path, name: str) -> None:
 
 
 def test_only_what_is_read_counts(tmp_path: Path) -> None:
-    """A fold does not read the files that it drops, positions name their files, no keys pick nothing."""
+    """A fold does not read the files that it drops, positions name their files, no keys pick nothing, and keys are
+    looked up.
+    """
     world, _ = CASES["fold"](tmp_path)
     one, other = world.state.files
     unit = CompactionUnit(((one.meta.file_name,),), (other.meta.file_name,), 19)
@@ -52,6 +55,9 @@ def test_only_what_is_read_counts(tmp_path: Path) -> None:
         (RowPositions({other.meta.file_name: BitMap([0])}), other.meta.file_size),
         (SameKeys(("id",), pa.table({"id": pa.array([], pa.int32())})), 0),
         (SameKeys(("id",)), 0),
+        (SameKeys(("id",), pa.table({"id": pa.array([1], pa.int32())})), 0),
+        (MatchingRows(TextCondition("id in (1, 2) and id > 0")), 0),
+        (MatchingRows(TextCondition("id > 0")), one.meta.file_size + other.meta.file_size),
     ):
         assert input_bytes(plan_bucket(world.task_table, world.state, None, picks)) == size
 
