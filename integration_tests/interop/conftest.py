@@ -20,12 +20,12 @@ from typing import TypeVar
 import pytest
 
 from integration_tests.interop.engine_matrix import VARIABLE, EngineMatrix
-from integration_tests.interop.environments import CannotMake
 from integration_tests.interop.flink import Flink
 from integration_tests.interop.flink_tables import FlinkTables
 from integration_tests.interop.golden import KINDS, Golden, make_table
 from integration_tests.interop.hive_tables import HiveTables
 from integration_tests.interop.java_paimon import JavaPaimon
+from integration_tests.interop.missing import made_or_skip
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import (
@@ -149,11 +149,6 @@ def ours(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Golden]:
 
 
 def _started(start: Callable[[Path], T], folder: Path) -> Iterator[T]:
-    try:
-        peer = start(folder)
-    except CannotMake as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"this peer's environment cannot be made: {missing}")
+    peer = made_or_skip(lambda: start(folder))
     yield peer
     peer.close()

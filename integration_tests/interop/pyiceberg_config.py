@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.interop.environments import ICEBERG_CATALOG, CannotMake
+from integration_tests.interop.environments import ICEBERG_CATALOG
+from integration_tests.interop.missing import made_or_skip
 
 
 def configure_catalog(folder: Path, patch: pytest.MonkeyPatch, **settings: str) -> None:
     """`settings` of the catalog; `folder` takes the configuration. Skips where the environment cannot be made."""
-    try:
-        place = ICEBERG_CATALOG.python().parent.parent
-    except CannotMake as missing:
-        pytest.skip(f"this environment cannot be made: {missing}")
+    place = made_or_skip(ICEBERG_CATALOG.python).parent.parent
     [packages] = place.glob("lib/python*/site-packages")
     patch.setattr(sys, "path", [*sys.path, str(packages)])
     patch.setenv("PYICEBERG_HOME", str(folder))

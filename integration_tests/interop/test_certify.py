@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from integration_tests.interop.environments import ICEBERG, PYPAIMON, RUST, CannotMake, Environment
+from integration_tests.interop.environments import ICEBERG, PYPAIMON, RUST
 from integration_tests.interop.golden import Golden
+from integration_tests.interop.missing import made_or_skip
 from integration_tests.interop.our_tables import OURS
 from integration_tests.interop.test_iceberg import NAMES, iceberg
 from tablestore_engine.api import Engine
@@ -26,11 +27,7 @@ EMPTIED = "only NULL lists of structs, which are empty here"
 
 def certified(location: Path, reader: str, snapshot: int | None = None) -> Certificate:
     """By one reader in its own environment."""
-    environment: Environment = ENVIRONMENTS[reader]
-    try:
-        python = str(environment.python())
-    except CannotMake as missing:
-        pytest.skip(f"this reader's environment cannot be made: {missing}")
+    python = str(made_or_skip(ENVIRONMENTS[reader].python))
     engine = Engine(str(location.parent.parent))
     name = f"{location.parent.name.removesuffix('.db')}.{location.name}"
     return engine.table(name).certify([reader], snapshot=snapshot, python=python)

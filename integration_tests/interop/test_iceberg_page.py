@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
@@ -10,8 +9,9 @@ import pytest
 
 from integration_tests.docs.project import ROOT
 from integration_tests.docs.snippets import read_snippets
-from integration_tests.interop.environments import ICEBERG, PYPAIMON, RUST, CannotMake
+from integration_tests.interop.environments import ICEBERG, PYPAIMON, RUST
 from integration_tests.interop.golden import Kind, make_table
+from integration_tests.interop.missing import made_or_skip
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.scenarios import Step
 from integration_tests.interop.schemas import schema
@@ -54,12 +54,7 @@ def test_every_program_of_the_page_is_run_here() -> None:
 def test_a_program_of_the_page_counts_the_rows(tmp_path: Path, name: str) -> None:
     """Three rows now, two at the first snapshot."""
     make_orders(OursWithIceberg("3"), tmp_path / "warehouse")
-    try:
-        python = str(ENVIRONMENTS[name].python())
-    except CannotMake as missing:
-        if os.environ.get("CI"):
-            raise
-        pytest.skip(f"this reader's environment cannot be made: {missing}")
+    python = str(made_or_skip(ENVIRONMENTS[name].python))
     done = subprocess.run(
         [python, "-c", PROGRAMS[name]], cwd=tmp_path, capture_output=True, text=True, check=False
     )

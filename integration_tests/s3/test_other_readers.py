@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from integration_tests.interop.environments import ICEBERG, PYPAIMON, RUST
-from integration_tests.s3.fault_proxy import FaultProxy
+from integration_tests.interop.missing import made_or_skip
 from integration_tests.s3.warehouses import address, open_files
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.s3_server import S3ServerInfo
@@ -37,16 +37,14 @@ def test_a_reader_is_certified_on_a_store(engine: Engine, reader: str) -> None:
     table = engine.table(name)
     table.write(rows.slice(90).set_column(1, "value", pa.array(["new"] * 10)))
     table.delete("id < 5")
-    python = str(ENVIRONMENTS[reader].python())
+    python = str(made_or_skip(ENVIRONMENTS[reader].python))
     for snapshot in (1, None):
         found = table.certify([reader], snapshot=snapshot, python=python)
         assert found.is_clean, found
         assert found.rows == (100 if snapshot else 95)
 
 
-def test_a_table_of_another_engine_is_converted_on_a_store(
-    engine: Engine, proxy: FaultProxy, s3_server: S3ServerInfo
-) -> None:
+def test_a_table_of_another_engine_is_converted_on_a_store(engine: Engine) -> None:
     """Rows that readers merge: each reader has the same ones before and after, and the next write is ours."""
     store = make_table(open_files(engine.warehouse).root, options=MERGED, fileio=open_files(engine.warehouse))
     foreign_level_zero(store, [row(1), row(2), row(3, "b")], [INSERT] * 3)
