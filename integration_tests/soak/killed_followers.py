@@ -1,7 +1,7 @@
 """`dbt run` of models that follow tables, killed with SIGKILL at any moment, and run again: each change once.
 
 Shapes     of each history an input of its own, whose rows are put and deleted, and five models over it: a stream by
-           key, a journal of a stream, sums that remember rows, changes() and changed_keys
+           key, a journal of a stream, sums that remember rows, changes() and changed_keys, by deltas
 Steps      a project with the models of up to HISTORIES_OF_A_PROJECT histories: in each round the inputs change, and a
            child runs all models and dies at one of its commits or at any moment → at last they run to the end → each
            table against its input
@@ -48,7 +48,7 @@ select id, v, _row_kind as kind, _snapshot_id as snapshot from {{ stream(source(
     "changed": """{{ config(materialized='incremental', unique_key='id') }}
 select * from {{ changes(source('raw', '@feed@')) }}""",
     "totals": """{{ config(materialized='incremental', incremental_strategy='changed_keys',
-          unique_key='part', affected_by={'@feed@': 'id % 3'}, affected_limit=1.0) }}
+          unique_key='part', affected_limit=1.0) }}
 select id % 3 as part, count(*) as n, sum(v) as total from {{ source('raw', '@feed@') }} group by id % 3""",
     "sums": """{{ config(materialized='streaming', unique_key='part', row_kinds='all') }}
 select id % 3 as part, sum(one) as n, sum(one * v) as total

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration_tests.soak.query_attack.attack import Attack
-from integration_tests.soak.query_attack.planted import PLANTS
+from integration_tests.soak.query_attack.planted import DELTAS, PLANTS
 from tests.doses import examples
 
 SEED, QUERIES, CHANGES = 20261125, 24, 4
@@ -24,9 +24,11 @@ def test_random_queries_equal_their_full_query() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("plant", ["only-after", "single-as-inner"])
+@pytest.mark.parametrize("plant", ["only-after", "single-as-inner", *DELTAS])
 def test_a_planted_error_is_found(plant: str) -> None:
-    """The attack sees a run that forgets keys before a change, and one that loses look-ups that find nothing."""
+    """The attack sees a run that forgets keys before a change, one that loses look-ups that find nothing, and deltas
+    that lose a sign, old states, removed extremes, NULL or groups.
+    """
     assert plant in PLANTS
     report = Attack(SEED, QUERIES, CHANGES, models=20, plant=plant, shrinks=0, stop_after=1).run()
     assert [one.kind for one in report.findings][:1] == ["wrong rows"]

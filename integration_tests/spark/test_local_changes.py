@@ -15,6 +15,7 @@ import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark import local_changes
+from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.local_changes import LocalChanges
 
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -102,19 +103,24 @@ def test_a_column_has_the_values_that_spark_reads(engine: Engine, name: str) -> 
     """Rows before are all there; of the others those are left out that are there as often before as after."""
     before, after = _by_spark(engine, ["id", name])
     local, session = _local(engine), engine.spark
-    past = local.frame(session, ["id", name], is_past=True)
+    past = local.frame(session, ["id", name], ChangedKind.PAST)
     assert _counted(past.collect()) == before
-    differing = set(_counted(local.frame(session, ["id", name], is_past=False).collect()))
+    differing = set(_counted(local.frame(session, ["id", name], ChangedKind.BOTH).collect()))
     changed = {row for row in before | after if before[row] != after[row]}
     assert changed <= differing <= set(before | after)
     if name not in ("parts", "inside", "pairs"):
         assert differing == changed
+    net: Counter[str] = Counter()
+    for *values, sign in local.frame(session, ["id", name], ChangedKind.SIGNED).collect():
+        net[repr(tuple(values))] += sign
+    assert +net == after - before
+    assert -net == before - after
 
 
 def test_types_are_those_of_the_table(engine: Engine) -> None:
     """A plan that reads them in place of the table has the same types."""
     names = ["id", *TYPES, "late"]
-    given = _local(engine).frame(engine.spark, names, is_past=True).schema
+    given = _local(engine).frame(engine.spark, names, ChangedKind.PAST).schema
     wanted = engine.query(f"select {', '.join(names)} from {NAME}").schema
     assert [one.dataType.simpleString() for one in given] == [one.dataType.simpleString() for one in wanted]
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 
+import pyarrow as pa
+
 from tablestore_engine.api.pinned_versions import to_overrides
+from tablestore_engine.api.table import Table
+from tablestore_engine.spark.merged_rows import FindRows, StoredRows
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -25,6 +29,27 @@ class ChangedKeys:
         """The query over these states of its tables, analyzed and not run. Raises what Spark's analysis raises."""
         with self._running():
             yield TracedQuery(self._warehouse.resolver, sql, to_overrides(versions))
+
+    def stored_rows(self, table: Table) -> FindRows:
+        """Finds rows of a table by its primary key, in the state that the handle sees. REQUIRES that it has a key.
+
+        Keys have the columns of the primary key, and rows those of the table, with names in lower case. The columns of
+        the keys may be of other types with the same values. NULL is no key.
+        """
+        store = table.store
+        context = store.context
+        snapshot, schema = context.newest_snapshot(), context.latest_schema()
+        names = list(schema.primary_keys)
+        fields = [schema.arrow_schema().field(name).with_name(name.lower()) for name in names]
+
+        def find(keys: pa.Table) -> StoredRows:
+            same = keys.select([name.lower() for name in names]).cast(pa.schema(fields))
+            rows = schema.arrow_schema().empty_table()
+            if snapshot is not None and keys.num_rows:
+                rows = store.find_rows(snapshot, same.rename_columns(names))
+            return StoredRows(same, rows.rename_columns([name.lower() for name in rows.column_names]))
+
+        return find
 
     def new_view(self) -> str:
         """A name for a temporary view of affected keys."""

@@ -30,6 +30,7 @@ from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.foreign_commits import find_foreign_commit, version_for_writer
+from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.stream.changes_input import (
@@ -116,6 +117,10 @@ class Table(ColumnChanges, TableStates, TableReads, TableWrites):
     def rows_version(self) -> str:
         """Of the newest commit that a writer of derived rows has to know of."""
         return version_for_writer(self.store.context)
+
+    def commit_of_rows(self) -> str:
+        """The newest commit that changed rows, partition expiry included; for ROWS_READ."""
+        return rows_version(self.store.context.snapshots, self.store.context.newest_snapshot())
 
     def find_foreign_commit(self, own: Mapping[str, str]) -> Snapshot | None:
         """Of rows that were not written with these properties, or that came while such rows were computed."""

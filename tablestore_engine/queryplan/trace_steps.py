@@ -105,21 +105,80 @@ class Expanded:
     numbers: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class SignedChanges:
+    """Changed rows of an occurrence, one for each row that is added or removed in `columns`, with the column `sign`: 1
+    for added, -1 for removed rows; `is_opposite`: the reverse.
+    """
+
+    node: Path
+    columns: tuple[int, ...]
+    sign: int
+    is_opposite: bool
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A projection with a column `sign` behind the others: the product of the columns `factors`, 1 without any."""
+
+    child: Step
+    columns: tuple[Column, ...]
+    factors: tuple[int, ...]
+    sign: int
+
+
+@dataclass(frozen=True)
+class SignedExpand:
+    """The Expand node over other rows, whose columns `signs` are kept."""
+
+    child: Step
+    node: Path
+    signs: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class OnChildren:
+    """The node over other rows; all columns of the children are kept."""
+
+    node: Path
+    children: tuple[Step, ...]
+
+
 def read_paths(step: Step) -> frozenset[Path]:
     """Parts of the plan that are read whole, besides the changes."""
     match step:
         case Stored(node) | RowsWithPast(node):
             return frozenset([node])
-        case ChangedRows() | OneRow():
+        case ChangedRows() | OneRow() | SignedChanges():
             return frozenset()
         case Matched(left, right):
             return read_paths(left) | read_paths(right)
-        case Either(children):
+        case Either(children) | OnChildren(_, children):
             return frozenset[Path]().union(*map(read_paths, children))
-        case Select(child) | RowsWhere(child) | Unfolded(child) | Expanded(child):
+        case (
+            Select(child)
+            | RowsWhere(child)
+            | Unfolded(child)
+            | Expanded(child)
+            | Signed(child)
+            | SignedExpand(child)
+        ):
             return read_paths(child)
 
 
 Step = (
-    Stored | OneRow | ChangedRows | RowsWithPast | Select | RowsWhere | Matched | Either | Unfolded | Expanded
+    Stored
+    | OneRow
+    | ChangedRows
+    | RowsWithPast
+    | Select
+    | RowsWhere
+    | Matched
+    | Either
+    | Unfolded
+    | Expanded
+    | SignedChanges
+    | Signed
+    | SignedExpand
+    | OnChildren
 )

@@ -23,8 +23,8 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.queryplan.empty_result import EmptyIf, find_empty_condition
 from tablestore_engine.spark.incoming_frame import frame_fields
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.traced_plan import TracedPlan
 
 
@@ -41,7 +41,7 @@ def prove_empty(resolver: Resolver, sql: str, overrides: Overrides) -> EmptyQuer
     """None when nothing is proven. Raises what Spark's analysis raises. REQUIRES Resolver.in_use()."""
     frame, names = resolver.whole_query(sql, overrides)
     try:
-        plan = TracedPlan(SparkInner(resolver.session), frame, names)
+        plan = TracedPlan(PlanBuilderNodes(resolver.session), frame, names)
         condition = find_empty_condition(plan.root, plan.tables)
     except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
         check_connected()

@@ -15,16 +15,18 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructField, StructType
+from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_rows import nullable_inside
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, has_spark_type, spark_type
 from tablestore_engine.sql.table_version import TableVersion
@@ -34,6 +36,8 @@ ROWS_MAX, BYTES_MAX = 20_000, 8 << 20  # of one range; more are read by Spark
 CACHE_BYTES = 64 << 20
 _ADDED = [RowKind.INSERT.value, RowKind.UPDATE_AFTER.value]
 _SIGN = "__ts_sign"
+_NET = f"{_SIGN}_sum"
+_SIGN_FIELD = StructField(_SIGN, IntegerType(), False)
 # types of which Arrow groups values that are equal to the bit, and no others: -0.0 is not 0.0, NaN is NaN
 _GROUPED = frozenset({
     "BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "DATE", "CHAR", "VARCHAR", "BINARY", "VARBINARY",
@@ -48,18 +52,21 @@ class LocalRows:
     fields: tuple[DataField, ...]
     rows: pa.Table
 
-    def frame(self, session: SparkSession, names: Sequence[str], *, is_past: bool) -> DataFrame:
-        """These columns of the rows before the changes (`is_past`), or of all that differ; none: a constant column."""
+    def frame(self, session: SparkSession, names: Sequence[str], kind: ChangedKind) -> DataFrame:
+        """These columns of changed rows; none: a constant column, or the sign alone."""
         chosen = [next(one for one in self.fields if one.name.lower() == name.lower()) for name in names]
         added = pc.is_in(self.rows.column(ROW_KIND_COLUMN), value_set=pa.array(_ADDED, pa.int8()))
+        if kind in (ChangedKind.SIGNED, ChangedKind.OPPOSITE):
+            rows = _signed(self.rows, chosen, added, 1 if kind is ChangedKind.SIGNED else -1)
+            return session.createDataFrame(rows, schema=StructType([*_fields(chosen), _SIGN_FIELD]))
+        is_past = kind is ChangedKind.PAST
         rows = self.rows.filter(pc.invert(added)) if is_past else self.rows
         if not chosen:
             return session.range(rows.num_rows).selectExpr("1 as one")
         rows = rows.select([one.name for one in chosen])
-        if not is_past and all(one.type.root in _GROUPED for one in chosen):
-            rows = _differing(rows, added)
-        fields = [StructField(one.name, nullable_inside(spark_type(one.type)), True) for one in chosen]
-        return session.createDataFrame(rows, schema=StructType(fields))
+        if not is_past and _is_grouped(chosen):
+            rows = _net(rows, added).select(rows.column_names)
+        return session.createDataFrame(rows, schema=StructType(_fields(chosen)))
 
 
 class LocalChanges:
@@ -121,8 +128,31 @@ def _kinds(rows: pa.Table) -> pa.ChunkedArray:
     return rows.column(ROW_KIND_COLUMN).cast(pa.int8())
 
 
-def _differing(rows: pa.Table, added: pa.ChunkedArray) -> pa.Table:
-    """A row that is removed and added again with the same values changes nothing."""
+def _fields(chosen: Sequence[DataField]) -> list[StructField]:
+    return [StructField(one.name, nullable_inside(spark_type(one.type)), True) for one in chosen]
+
+
+def _is_grouped(chosen: Sequence[DataField]) -> bool:
+    return all(one.type.root in _GROUPED for one in chosen)
+
+
+def _net(rows: pa.Table, added: pa.ChunkedArray) -> pa.Table:
+    """Each row once, with how often it was added more than removed, never 0: a row that is removed and added again
+    with the same values changes nothing.
+    """
     signs = pc.if_else(added, pa.scalar(1, pa.int64()), pa.scalar(-1, pa.int64()))
     groups = rows.append_column(_SIGN, signs).group_by(rows.column_names).aggregate([(_SIGN, "sum")])
-    return groups.filter(pc.not_equal(groups.column(f"{_SIGN}_sum"), 0)).select(rows.column_names)
+    return groups.filter(pc.not_equal(groups.column(_NET), 0))
+
+
+def _signed(rows: pa.Table, chosen: Sequence[DataField], added: pa.ChunkedArray, factor: int) -> pa.Table:
+    """A row for each that was added or removed, with its sign times `factor`."""
+    names = [one.name for one in chosen]
+    signs = np.where(np.asarray(added), factor, -factor)
+    if chosen and _is_grouped(chosen):
+        groups = _net(rows.select(names), added)
+        net = np.asarray(groups.column(_NET))
+        index = np.repeat(np.arange(len(net)), np.abs(net))
+        rows, signs = groups.take(pa.array(index)), np.sign(net[index]) * factor
+    columns = {name: rows.column(name) for name in names}
+    return pa.table({**columns, _SIGN: pa.array(signs, pa.int32())})

@@ -68,7 +68,7 @@ class SparkInner:
 
     def column(self, expression: Jvm) -> Column:
         """An expression as a column of frames."""
-        return ClassicColumn(_single(self._sql.classic, "ExpressionUtils").column(expression))
+        return ClassicColumn(single(self._sql.classic, "ExpressionUtils").column(expression))
 
     def named(self, name: str) -> Jvm:
         """A name of one part, unresolved."""
@@ -88,82 +88,38 @@ class SparkInner:
                 if not _is_missing_constructor(error):
                     raise
         for rule in rules:
-            plan = _single(self._optimizer, rule).apply(plan)
+            plan = single(self._optimizer, rule).apply(plan)
         return plan
 
     def without_pipes(self, plan: Jvm) -> Jvm:
         """Without the marks of pipe SQL, which Spark removes before its other rules; in subqueries they stay."""
-        return _single(self._expressions, "EliminatePipeOperators").apply(plan)
+        return single(self._expressions, "EliminatePipeOperators").apply(plan)
 
     def without_functions(self, plan: Jvm) -> Jvm:
         """The bodies of SQL functions in place of their calls, in subqueries too."""
-        return _single(self._optimizer, "EliminateSQLFunctionNode").apply(plan)
+        return single(self._optimizer, "EliminateSQLFunctionNode").apply(plan)
 
     # ---- new nodes -----------------------------------------------------------------------------------------
-
-    def placeholder(self, output: Jvm) -> Jvm:
-        """A leaf with these attributes and no rows."""
-        return self._local_relation(output, self._nil, False, self._option(None))
-
-    def one_row(self) -> Jvm:
-        """A leaf with one row and no columns."""
-        return self._logical.OneRowRelation()
 
     def project(self, items: Sequence[Jvm], child: Jvm) -> Jvm:
         """SELECT items."""
         return self._project(self._to_seq(list(items)), child)
 
-    def filter(self, condition: Jvm, child: Jvm) -> Jvm:
-        """WHERE condition."""
-        return self._logical.Filter(condition, child)
+    def alias(self, value: Jvm, name: str, identity: Jvm) -> Jvm:
+        """`value AS name` with a given ExprId."""
+        return self._alias(value, name, identity, self._nil, self._option(None), self._nil)
+
+    def placeholder(self, output: Jvm) -> Jvm:
+        """A leaf with these attributes and no rows."""
+        return self._local_relation(output, self._nil, False, self._option(None))
 
     def join(self, left: Jvm, right: Jvm, condition: Jvm | None) -> Jvm:
         """An inner join."""
         return self._logical.Join(left, right, self._inner_join, self._option(condition), self._no_hint)
 
-    def union(self, children: Sequence[Jvm]) -> Jvm:
-        """UNION ALL by position."""
-        return self._logical.Union(self._to_seq(list(children)), False, False)
-
-    def on_child(self, node: Jvm, child: Jvm) -> Jvm:
-        """The node over another child."""
-        return node.withNewChildren(self._to_seq([child]))
-
-    def expand(self, node: Jvm, numbers: Sequence[int], child: Jvm) -> Jvm:
-        """Some columns of an Expand, by their numbers."""
-        rows = node.projections()
-        fewer = [
-            self._to_seq([rows.apply(row).apply(number) for number in numbers]) for row in range(rows.size())
-        ]
-        output = [node.output().apply(number) for number in numbers]
-        return self._logical.Expand(self._to_seq(fewer), self._to_seq(output), child)
-
-    def alias(self, value: Jvm, name: str, identity: Jvm) -> Jvm:
-        """`value AS name` with a given ExprId."""
-        return self._alias(value, name, identity, self._nil, self._option(None), self._nil)
-
     def new_alias(self, value: Jvm, name: str) -> Jvm:
         """`value AS name` with an ExprId of its own."""
-        return self.alias(value, name, _single(self._expressions, "NamedExpression").newExprId())
-
-    def null_of(self, attribute: Jvm) -> Jvm:
-        """NULL of the attribute's type."""
-        return self._literal(None, attribute.dataType())
-
-    def normalized(self, number: Jvm) -> Jvm:
-        """A floating-point number as Spark groups by it: 0.0 for -0.0."""
-        return self._optimizer.NormalizeNaNAndZero(number)
-
-    def same_value(self, left: Jvm, right: Jvm) -> Jvm:
-        """`left <=> right`."""
-        return self._expressions.EqualNullSafe(left, right)
-
-    def all_of(self, conditions: Sequence[Jvm]) -> Jvm:
-        """All of them, by AND."""
-        found = conditions[0]
-        for one in conditions[1:]:
-            found = self._expressions.And(found, one)
-        return found
+        return self.alias(value, name, single(self._expressions, "NamedExpression").newExprId())
 
     # ---- parts of plans ------------------------------------------------------------------------------------
 
@@ -240,7 +196,7 @@ class SparkInner:
         """The numbers from 0, a partition each, as rows that Spark takes to have `size_bytes` in all."""
         numbers = self._session.range(0, count, 1, count)._jdf.queryExecution().toRdd()
         sized = self._session.range(0, max(1, size_bytes // _NUMBER_BYTES))  # is never run: its size is known
-        logical_rdd = _single(self._sql.execution, "LogicalRDD")
+        logical_rdd = single(self._sql.execution, "LogicalRDD")
         try:
             rows = logical_rdd.fromDataset(numbers, sized._jdf, False, False)
         except Py4JError as error:
@@ -331,15 +287,15 @@ class SparkInner:
 
     @cached_property
     def _no_cache(self) -> Jvm:
-        return _single(self._sql.execution.datasources, "NoopCache")
+        return single(self._sql.execution.datasources, "NoopCache")
 
     @cached_property
     def _compute_time(self) -> Jvm:
-        return _single(self._catalyst.optimizer, "ComputeCurrentTime").apply
+        return single(self._catalyst.optimizer, "ComputeCurrentTime").apply
 
     @cached_property
     def _current_like(self) -> Jvm:
-        return _single(self._catalyst.trees, "TreePattern").CURRENT_LIKE()
+        return single(self._catalyst.trees, "TreePattern").CURRENT_LIKE()
 
     @cached_property
     def _optimizer(self) -> Jvm:
@@ -359,11 +315,11 @@ class SparkInner:
 
     @cached_property
     def _inner_join(self) -> Jvm:
-        return _single(self._catalyst.plans, "Inner")
+        return single(self._catalyst.plans, "Inner")
 
     @cached_property
     def _no_hint(self) -> Jvm:
-        return _single(self._logical, "JoinHint").NONE()
+        return single(self._logical, "JoinHint").NONE()
 
     @cached_property
     def _literal(self) -> Jvm:
@@ -390,7 +346,7 @@ class SparkInner:
         return int(self._jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
 
 
-def _single(package: Jvm, name: str) -> Jvm:
+def single(package: Jvm, name: str) -> Jvm:
     """A Scala object."""
     return getattr(getattr(package, f"{name}$"), "MODULE$")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pyspark.sql import DataFrame
 
@@ -26,21 +27,27 @@ from tablestore_engine.queryplan.trace_steps import (
     Either,
     Expanded,
     Matched,
+    OnChildren,
     OneRow,
     RowsWhere,
     RowsWithPast,
     SameValue,
     Select,
+    Signed,
+    SignedChanges,
+    SignedExpand,
     Step,
     Stored,
     Unfolded,
 )
-from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.spark.changed_rows_text import ChangedKind
+from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
+from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.sql.table_version import split_database
 
 Names = Mapping[tuple[str, str], Meaning | None]
-# table, names of columns, only rows before changes → the analyzed plan of its changes
-ChangesOf = Callable[[str, Sequence[str], bool], Jvm]
+# table, names of columns, which changed rows → the analyzed plan of its changes
+ChangesOf = Callable[[str, Sequence[str], ChangedKind], Jvm]
 _RULES = (
     "ReplaceIntersectWithSemiJoin", "ReplaceExceptWithAntiJoin", "RewriteExceptAll", "RewriteIntersectAll",
     "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates", "RewritePredicateSubquery",
@@ -54,7 +61,7 @@ _RULES = (
 class TracedPlan:
     """Of one analyzed frame. `names`: what the (database, name) in lower case of the statement mean."""
 
-    def __init__(self, inner: SparkInner, frame: DataFrame, names: Names) -> None:
+    def __init__(self, inner: PlanBuilderNodes, frame: DataFrame, names: Names) -> None:
         self._inner = inner
         analyzed = frame._jdf.queryExecution().analyzed()
         plan = inner.with_rules(inner.without_pipes(analyzed), _RULES)
@@ -71,11 +78,24 @@ class TracedPlan:
         self.root: PlanNode = read_plan(str(plan.toJSON()))
         self._parts = PlanParts(plan)
         self.grouping_types: GroupingTypes = {
-            one.place: json.loads(str(self._parts.expression(one.place).dataType().json()))
+            one.place: self.type_of(one.place)
             for node in self.root.walk()
             for one in node.fields.get("groupingExpressions", ())
             if not one.is_attribute
         }
+
+    @cached_property
+    def output_types(self) -> tuple[object, ...]:
+        """Of the columns of the root, as Catalyst's JSON has them."""
+        return tuple(json.loads(str(one.dataType().json())) for one in _each(self._parts.node(()).output()))
+
+    def type_of(self, place: Place) -> object:
+        """The type of an expression, as Catalyst's JSON has it."""
+        return json.loads(str(self._parts.expression(place).dataType().json()))
+
+    def name_of(self, place: Place) -> str:
+        """Of a function: `sum` and `try_sum` are one class."""
+        return str(self._parts.expression(place).prettyName())
 
     def builder(self, known: KnownColumns, changes: ChangesOf) -> PlanBuilder:
         """Makes frames of steps."""
@@ -122,7 +142,7 @@ class PlanBuilder:
 
     def __init__(
         self,
-        inner: SparkInner,
+        inner: PlanBuilderNodes,
         parts: PlanParts,
         views: Sequence[tuple[Jvm, Jvm]],
         known: KnownColumns,
@@ -143,11 +163,11 @@ class PlanBuilder:
             case OneRow():
                 return self._inner.one_row()
             case ChangedRows(node, columns):
-                return self._changed(node, columns, is_past=False)
+                return self._changed(node, columns, ChangedKind.BOTH)
             case RowsWithPast(node):
                 whole = tuple(_id(one) for one in _each(self._parts.node(node).output()))
                 now = self._inner.replaced(self._parts.node(node), self._views)
-                return self._inner.union([now, self._changed(node, whole, is_past=True)])
+                return self._inner.union([now, self._changed(node, whole, ChangedKind.PAST)])
             case Select(child, columns):
                 below = self._plan(child)
                 return self._inner.project([self._column(one) for one in columns], below)
@@ -159,22 +179,56 @@ class PlanBuilder:
             case Either(children):
                 return self._inner.union([self._plan(child) for child in children])
             case Unfolded(child, node):
-                return self._inner.on_child(self._parts.node(node), self._plan(child))
+                return self._inner.on_children(self._parts.node(node), [self._plan(child)])
             case Expanded(child, node, numbers):
                 return self._inner.expand(self._parts.node(node), numbers, self._plan(child))
+            case _:
+                return self._signed_plan(step)
 
-    def _changed(self, path: Path, columns: Sequence[int], *, is_past: bool) -> Jvm:
-        """Changes of the table of a leaf, under the ids of the leaf."""
+    def _signed_plan(self, step: Step) -> Jvm:
+        match step:
+            case SignedChanges(node, columns, sign, is_opposite):
+                kind = ChangedKind.OPPOSITE if is_opposite else ChangedKind.SIGNED
+                return self._changed(node, columns, kind, sign)
+            case Signed(child, columns, factors, sign):
+                below = self._plan(child)
+                value = self._inner.product_of_signs([self._attribute(one) for one in factors])
+                return self._inner.project(
+                    [*(self._column(one) for one in columns), self._new(value, sign)], below
+                )
+            case SignedExpand(child, node, signs):
+                below = self._plan(child)
+                kept = [self._attribute(one) for one in signs]
+                return self._inner.expand_with(self._parts.node(node), kept, below)
+            case OnChildren(node, children):
+                return self._inner.on_children(
+                    self._parts.node(node), [self._plan(child) for child in children]
+                )
+        raise AssertionError(step)
+
+    def _new(self, value: Jvm, identity: int) -> Jvm:
+        """A column that a step makes. Columns of one identity, as in the children of a union, are one attribute."""
+        known = self._made.get(identity)
+        if known is not None:
+            return self._inner.alias(value, known.name(), known.exprId())
+        made = self._inner.new_alias(value, f"c{-identity}")
+        self._made[identity] = made.toAttribute()
+        return made
+
+    def _changed(self, path: Path, columns: Sequence[int], kind: ChangedKind, sign: int = 0) -> Jvm:
+        """Changes of the table of a leaf, under the ids of the leaf; `sign`: of the column of signs."""
         leaf = self._parts.node(path)
         own = {_id(one): one for one in _each(leaf.output())}
         table = next(one.table for one in self._known.changed if one.path == path)
         names = [str(own[one].name()) for one in columns]
-        changes = self._changes(table, names, is_past)
+        changes = self._changes(table, names, kind)
         found = _each(changes.output())
         items = [
             self._inner.alias(given, name, own[one].exprId())
             for given, name, one in zip(found, names, columns, strict=False)
         ]
+        if sign:
+            items.append(self._new(found[-1], sign))
         return self._inner.project(items, changes)
 
     # ---- expressions ---------------------------------------------------------------------------------------
@@ -189,9 +243,7 @@ class PlanBuilder:
             expression = self._parts.expression(source)
             if column.identity > 0:
                 return expression  # an alias that has this id
-            made = self._inner.new_alias(expression, f"c{-column.identity}")
-            self._made[column.identity] = made.toAttribute()
-            return made
+            return self._new(expression, column.identity)
         attribute = self._attribute(column.identity)
         value = self._inner.null_of(attribute) if source is None else self._attribute(source)
         return self._inner.alias(value, attribute.name(), attribute.exprId())

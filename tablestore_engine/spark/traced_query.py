@@ -13,9 +13,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
+from pyspark.sql.types import ByteType, StructField, StructType
 
 from tablestore_engine.catalog.resolved_names import (
     Overrides,
@@ -24,28 +26,36 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
     stored_texts,
 )
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.plan_rules import find_unknown
+from tablestore_engine.queryplan.signed_rows import NoDelta
 from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_text
+from tablestore_engine.spark.delta_query import DeltaQuery, plan_deltas
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.moving_times import find_moving_time
+from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
-from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 
+DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are
 KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
+Range = tuple[str, TableVersion]  # schema.table, the changes
 _UNGROUPED = frozenset({"MAP", "MULTISET", "VARIANT", "BLOB", "VECTOR", "TIME"})
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
@@ -60,6 +70,21 @@ class AffectedKeys:
     count: int
     clause: str = ""
     nullable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Deltas:
+    """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides.
+    `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
+
+    `clause`: why there are no deltas.
+    """
+
+    view: str | None = None
+    rows: int = 0
+    again: AffectedKeys = AffectedKeys(None, 0)
+    is_merged: bool = False
+    clause: str = ""
 
 
 @dataclass(frozen=True)
@@ -82,13 +107,15 @@ class TracedQuery:
         frame = expanded(frame, resolver.session)  # temporary functions too
         self._columns = [name.lower() for name in frame.columns]
         self._types = [field.dataType.jsonValue() for field in frame.schema.fields]
+        fields = (StructField(field.name, field.dataType) for field in frame.schema.fields)
+        self._fields = StructType(list(fields))  # all of them may be NULL
         self.volatile: str | None = None
         self._moving: str | None = None
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
         self._definitions = SessionDefinitions()
         try:
-            plan = TracedPlan(SparkInner(resolver.session), frame, self._names)
+            plan = TracedPlan(PlanBuilderNodes(resolver.session), frame, self._names)
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
             check_connected()
             return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
@@ -117,6 +144,11 @@ class TracedQuery:
     def tables(self) -> tuple[str, ...]:
         """What it reads whose rows can change, as schema.table."""
         return tuple(sorted({one.table for one in self.occurrences if not one.source.is_fixed}))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Of its result, in lower case."""
+        return tuple(self._columns)
 
     def context(self) -> str:
         """A digest of all that its result depends on besides its text and the rows of its tables: texts of views, ids
@@ -229,6 +261,80 @@ class TracedQuery:
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"affected keys that Spark cannot compute: {told.what}: {told.why}")
 
+    def deltas(
+        self,
+        key: Sequence[str],
+        changes: Mapping[str, TableVersion],
+        find_rows: FindRows,
+        views: tuple[str, str],
+    ) -> Deltas:
+        """Rows of the result that follow from the changes and the stored rows; `key`: the primary key of the result.
+
+        `changes`: of each table that changed, the range. `views`: names for the rows and for the keys to evaluate.
+        REQUIRES that `general_clause` has nothing to say, and that the stored rows are those of the query before.
+        """
+        plan = self._plan
+        assert plan is not None
+        ranges = {table.lower(): (table, version) for table, version in changes.items()}
+        changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
+        if not changed:
+            return Deltas()
+        try:
+            query = self._delta_query(plan, changed, key)
+            frame = query.frame(lambda *asked: self._changes(ranges, *asked))
+            found = collect_arrow(self._resolver.prune(frame.limit(DELTAS_MAX + 1)))
+            if found.num_rows > DELTAS_MAX:
+                return Deltas(clause=f"more than {DELTAS_MAX:,} changed rows of the result")
+            merged = query.merged(found, self._columns, [one.lower() for one in key], find_rows)
+            return self._viewed(merged, key, views, is_merged=query.groups is not None)
+        except NoDelta as unknown:
+            return Deltas(clause=unknown.clause)
+        except pa.ArrowException as error:
+            return Deltas(clause=f"values that the stored columns do not have: {error}")
+        except (PySparkException, Py4JError) as error:
+            check_connected()
+            told = spark_errors.translate(error)
+            return Deltas(clause=f"deltas that Spark cannot compute: {told.what}: {told.why}")
+
+    def delta_clauses(self, key: Sequence[str]) -> Mapping[str, str]:
+        """Of each table, if it alone changes, why its changes have no deltas; empty where they have."""
+        found: dict[str, str] = {}
+        for table in self.tables:
+            assert self._plan is not None
+            try:
+                self._delta_query(self._plan, [one for one in self.occurrences if one.table == table], key)
+                found[table] = ""
+            except NoDelta as unknown:
+                found[table] = unknown.clause
+        return found
+
+    def _delta_query(self, plan: TracedPlan, changed: Sequence[Occurrence], key: Sequence[str]) -> DeltaQuery:
+        if self.volatile or not plan.is_deterministic:
+            raise NoDelta(self.volatile or "a function that is not deterministic")
+        return plan_deltas(plan, self._known(plan, changed), self._ids(key))
+
+    def _viewed(
+        self, merged: MergedRows, key: Sequence[str], views: tuple[str, str], *, is_merged: bool
+    ) -> Deltas:
+        rows_view, keys_view = views
+        session, again = self._resolver.session, merged.again.rename_columns(list(key))
+        if merged.rows.num_rows:
+            schema = StructType([*self._fields.fields, StructField(ROW_KIND_COLUMN, ByteType())])
+            rows = merged.rows.rename_columns(schema.names)
+            session.createDataFrame(rows, schema=schema).createOrReplaceTempView(rows_view)
+        view = rows_view if merged.rows.num_rows else None
+        if not again.num_rows:
+            return Deltas(view, merged.rows.num_rows, is_merged=is_merged)
+        fields = [self._fields.fields[self._columns.index(name.lower())] for name in key]
+        return Deltas(
+            view, merged.rows.num_rows, self._as_view(again, StructType(fields), keys_view), is_merged
+        )
+
+    def _as_view(self, keys: pa.Table, schema: StructType, view: str) -> AffectedKeys:
+        self._resolver.session.createDataFrame(keys, schema=schema).createOrReplaceTempView(view)
+        nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
+        return AffectedKeys(view, keys.num_rows, nullable=nullable)
+
     def _known(self, plan: TracedPlan, changed: Sequence[Occurrence]) -> KnownColumns:
         return KnownColumns(plan.root, changed, plan.grouping_types, has_moving_time=self._moving is not None)
 
@@ -237,27 +343,14 @@ class TracedQuery:
         return [ids[self._columns.index(name.lower())] for name in key]
 
     def _changes(
-        self, ranges: Mapping[str, tuple[str, TableVersion]], table: str, names: Sequence[str], is_past: bool
+        self, ranges: Mapping[str, Range], table: str, names: Sequence[str], kind: ChangedKind
     ) -> Jvm:
-        """The analyzed plan of the changed rows of a table: what they were before, or both without what is the same."""
+        """The analyzed plan of the changed rows of a table."""
         local = self._resolver.local_changes.find(*ranges[table.lower()])
         if local is not None:
-            found = local.frame(self._resolver.session, names, is_past=is_past)
-            return found._jdf.queryExecution().analyzed()
-        items = ", ".join(map(quote_name, names)) or "1 as one"
+            return local.frame(self._resolver.session, names, kind)._jdf.queryExecution().analyzed()
         source = _relation(*ranges[table.lower()])
-        if is_past:
-            text = f"select {items} from {source} where _row_kind in ('-U', '-D')"
-        elif names and (groups := self._groups(table, names)):
-            # A row that is removed and added again with the same values changes nothing. A grouping column itself is
-            # 0.0 for -0.0.
-            values = ", ".join(f"any_value({name}) as {name}" for name in map(quote_name, names))
-            text = (
-                f"select {values} from {source} group by {', '.join(groups)} "
-                "having sum(if(_row_kind in ('+I', '+U'), 1, -1)) <> 0"
-            )
-        else:
-            text = f"select {items} from {source}"
+        text = changed_rows_text(source, names, self._groups(table, names), kind)
         frame, _ = self._resolver.whole_query(text, self._overrides)
         return frame._jdf.queryExecution().analyzed()
 
@@ -286,16 +379,13 @@ class TracedQuery:
         return self._resolver.whole_query(text, self._overrides)[0]
 
     def _collect(self, frames: Sequence[DataFrame], view: str) -> AffectedKeys:
-        session = self._resolver.session
         if not frames:
             return AffectedKeys(None, 0, "")
         found = self._resolver.prune(reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1))
         keys = collect_arrow(found)
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
-        session.createDataFrame(keys, schema=found.schema).createOrReplaceTempView(view)
-        nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
-        return AffectedKeys(view, keys.num_rows, nullable=nullable)
+        return self._as_view(keys, found.schema, view)
 
 
 def _relation(table: str, version: TableVersion) -> str:

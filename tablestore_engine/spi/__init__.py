@@ -51,11 +51,12 @@ from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
 from tablestore_engine.spark.stateful_query import OutputMode
-from tablestore_engine.spark.traced_query import AffectedKeys, FollowedInput, TracedQuery
+from tablestore_engine.spark.traced_query import AffectedKeys, Deltas, FollowedInput, TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.foreign_commits import ROWS_BEFORE
+from tablestore_engine.store.metadata.rows_read import ROWS_READ
 from tablestore_engine.store.metadata.source_positions import FORGET_ALL, PositionStep, encode_steps, steps_of
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport
 from tablestore_engine.store.rows.row_filter import RowFilter
@@ -101,6 +102,7 @@ __all__ = [
     "REFUSED",
     "ROWS_BEFORE",
     "ROWS_MAX",
+    "ROWS_READ",
     "SCRATCH_ENV",
     "STATE_POSITION",
     "SYSTEM",
@@ -112,6 +114,7 @@ __all__ = [
     "DataFileGone",
     "DatabaseSource",
     "DeferredSettings",
+    "Deltas",
     "EmptyBatches",
     "EmptyQuery",
     "EngineBug",

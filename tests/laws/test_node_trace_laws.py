@@ -242,7 +242,7 @@ def _traces(root: PlanNode, key: tuple[int, ...], moved: Sequence[str]) -> list[
 _ALIKE = (plan_rules.PASSED | plan_rules.LIMITS.keys()) - {"Filter", "Sort", "GlobalLimit"}
 
 
-def _plans(kind: str) -> Iterator[tuple[str, PlanNode]]:
+def plans_of(kind: str) -> Iterator[tuple[str, PlanNode]]:
     """A kind alone, and over each other kind."""
     yield from ((kind, spec(())) for spec in _over(kind, table(L), table(R)))
     for other in (*ONE_INPUT, *TWO_INPUTS) if kind not in _ALIKE else ():
@@ -276,7 +276,7 @@ def test_trace_of_each_node_kind_has_every_key_in_a_large_dose(kind: str) -> Non
 def check(kind: str, *, alone: int, stacked: int) -> None:
     """So many changes of a plan."""
     rng = random.Random(kind)
-    for name, plan in _plans(kind):
+    for name, plan in plans_of(kind):
         most = (alone if name == kind else stacked) // 2
         found = missed(
             plan, rng.sample(CHANGES, most) + rng.sample(BESIDE_EMPTY, min(most, len(BESIDE_EMPTY)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
+from math import prod
 from typing import Any
 
 from tablestore_engine.queryplan import trace_steps as steps
@@ -249,6 +250,41 @@ def traced_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables)
             return [made for row in run(child) for made in over_row(node_at(root, path), row)]
         case steps.Expanded(child, path, numbers):
             return [made for row in run(child) for made in over_row(node_at(root, path), row, numbers)]
+        case _:
+            return _signed_rows(root, step, before, after)
+
+
+def _signed_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables) -> list[Row]:
+    """Of the steps that signed rows have besides."""
+    match step:
+        case steps.SignedChanges(path, columns, sign, is_opposite):
+            old, new = (_counted(rows_of(node_at(root, path), state), columns) for state in (before, after))
+            added = -1 if is_opposite else 1
+            return [
+                {**dict(zip(columns, row, strict=True)), sign: value}
+                for rows, value in ((new - old, added), (old - new, -added))
+                for row in rows.elements()
+            ]
+        case steps.Signed(child, columns, factors, sign):
+            return [
+                {
+                    **{one.identity: _source(root, one.source, row) for one in columns},
+                    sign: prod(row[one] for one in factors),
+                }
+                for row in traced_rows(root, child, before, after)
+            ]
+        case steps.SignedExpand(child, path, signs):
+            return [
+                {**made, **{one: row[one] for one in signs}}
+                for row in traced_rows(root, child, before, after)
+                for made in over_row(node_at(root, path), row)
+            ]
+        case steps.OnChildren(path, children):
+            plan, inputs = node_at(root, path), [traced_rows(root, one, before, after) for one in children]
+            if plan.kind == "Join":
+                return list(_joined(plan, *inputs))
+            return [made for row in inputs[0] for made in over_row(plan, row)]
+    raise AssertionError(step)
 
 
 def node_at(root: PlanNode, path: Path) -> PlanNode:

@@ -50,8 +50,9 @@ class TablestoreResponse(AdapterResponse):
     to this one or a staged one's name. Of SQL that
     remembers rows: `groups_late` came behind the watermark and count no more (rows of one group as one, of a join or
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
-    Of a changed_keys model: `evaluated` is "affected keys" or "all rows"; `fallback` says why all rows were compared
-    with a table that was there (else empty); `keys_affected` counts the keys.
+    Of a changed_keys model: `evaluated` is "deltas", "affected keys" or "all rows"; `fallback` says why all rows were
+    compared with a table that was there (else empty), `no_deltas` why keys were evaluated; `keys_affected` counts the
+    keys, `keys_evaluated` those for which a run with deltas evaluated the query.
     Of a microbatch: `input` is "empty" when metadata proved that its query gives no rows, so that it was not run.
     """
 
@@ -79,6 +80,8 @@ class TablestoreResponse(AdapterResponse):
     evaluated: str | None = None
     fallback: str | None = None
     keys_affected: int | None = None
+    keys_evaluated: int | None = None
+    no_deltas: str | None = None
     input: str | None = None
 
     def __post_init__(self) -> None:
@@ -112,9 +115,10 @@ class TablestoreResponse(AdapterResponse):
         self.input = "empty"
         self._message = f"{self._message} · no input, by file statistics"
 
-    def tell_evaluated(self, evaluated: str, fallback: str, keys: int | None) -> None:
+    def tell_evaluated(self, evaluated: str, fallback: str, keys: int | None, no_deltas: str = "") -> None:
         """How a changed_keys model was computed."""
         self.evaluated, self.fallback, self.keys_affected = evaluated, fallback, keys
+        self.no_deltas = no_deltas or None
 
     def tell_state(self, late: int, rows: int, size: int) -> None:
         """What it remembers behind that commit."""

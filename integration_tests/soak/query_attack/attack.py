@@ -9,10 +9,11 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
-from integration_tests.soak.query_attack.findings import ALL, KEYS, UNKNOWN, Finding, Report
+from integration_tests.soak.query_attack.findings import ALL, DELTAS, KEYS, UNKNOWN, Finding, Report
 from integration_tests.soak.query_attack.history import History, random_history
 from integration_tests.soak.query_attack.planted import CLAUSES, planted
 from integration_tests.soak.query_attack.play import play
+from integration_tests.soak.query_attack.queries import LINEAR
 from integration_tests.soak.query_attack.shrink import shown, shrunk
 
 MODELS = 30
@@ -26,6 +27,7 @@ class Attack:
     spark_each   every n-th comparison is made in Spark as well
     shrinks      so many findings are made small
     stop_after   so many findings end the run
+    linear       share of queries whose changes add up
     """
 
     seed: int
@@ -36,6 +38,7 @@ class Attack:
     spark_each: int = 1
     shrinks: int = 3
     stop_after: int = 10
+    linear: float = LINEAR
 
     def run(self) -> Report:
         """All histories; findings are printed as they come."""
@@ -49,7 +52,7 @@ class Attack:
 
     def _one(self, seed: str, models: int, report: Report) -> None:
         started, runs, known = time.monotonic(), report.counts["runs"], len(report.findings)
-        history = random_history(seed, models, self.changes, CLAUSES.get(self.plant or ""))
+        history = random_history(seed, models, self.changes, CLAUSES.get(self.plant or ""), self.linear)
         folder = Path(tempfile.mkdtemp(prefix="attack-"))
         report.counts["queries"] += models
         report.counts["projects"] += 1
@@ -59,7 +62,7 @@ class Attack:
             shutil.rmtree(folder, ignore_errors=True)
         seconds, done = time.monotonic() - started, report.counts["runs"] - runs
         found = report.findings[known:]
-        local = {name: report.counts[f"local runs by {name}"] for name in (KEYS, ALL, UNKNOWN)}
+        local = {name: report.counts[f"local runs by {name}"] for name in (DELTAS, KEYS, ALL, UNKNOWN)}
         print(
             f"queries: {seed}: {done} runs in {seconds:.0f} s ({done / seconds:.1f}/s), {len(found)} found",
             flush=True,

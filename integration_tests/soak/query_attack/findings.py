@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from integration_tests.soak.query_attack.queries import Model
 
-KEYS, ALL, UNKNOWN = "affected keys", "all rows", "unknown"
+DELTAS, KEYS, ALL, UNKNOWN = "deltas", "affected keys", "all rows", "unknown"
 _WORDS = re.compile(r"\b(demo\.\w+|q\d+(\.\w+)?|m\d+|v\d+|\d+)\b|`[^`]*`|'[^']*'")
 
 
@@ -34,6 +34,9 @@ class Report:
     counts: Counter[str] = field(default_factory=Counter)
     ways: Counter[tuple[str, bool, str]] = field(default_factory=Counter)  # feature, local, way
     clauses: Counter[tuple[bool, str]] = field(default_factory=Counter)  # local, why all rows were compared
+    no_deltas: Counter[str] = field(
+        default_factory=Counter
+    )  # why keys were evaluated where deltas were allowed
     codes: Counter[tuple[bool, str]] = field(default_factory=Counter)  # local, TS code of the first run
     findings: list[Finding] = field(default_factory=list)
 
@@ -46,6 +49,12 @@ class Report:
             self.ways[feature, model.local, way] += 1
         if clause:
             self.clauses[model.local, shortened(clause)] += 1
+
+    def tell_deltas(self, evaluated: int, reason: str) -> None:
+        """One run of a model that may have deltas: keys that it evaluated besides, or why it has none."""
+        self.counts["runs by deltas that evaluate keys"] += evaluated > 0
+        if reason:
+            self.no_deltas[shortened(reason)] += 1
 
     def tell_refused(self, model: Model, message: str) -> None:
         """At the first run."""
@@ -64,15 +73,16 @@ class Report:
     def recorded(self) -> dict[str, int]:
         """For docs/reliability.json: what was done, and the share of local runs that were restricted."""
         kept = ("queries", "projects", "runs", "comparisons with DuckDB", "comparisons with Spark", "rows compared",
-                f"runs by {KEYS}", f"runs by {ALL}", "models refused")  # fmt: skip
+                f"runs by {DELTAS}", f"runs by {KEYS}", f"runs by {ALL}", "models refused")  # fmt: skip
         found = {name: self.counts[name] for name in kept}
-        local = [self.counts[f"local runs by {way}"] for way in (KEYS, ALL, UNKNOWN)]
-        found["percent of local runs that were restricted"] = round(100 * local[0] / max(sum(local), 1))
+        local = [self.counts[f"local runs by {way}"] for way in (DELTAS, KEYS, ALL, UNKNOWN)]
+        found["percent of local runs that were restricted"] = round(100 * sum(local[:2]) / max(sum(local), 1))
         return found
 
     def lines(self) -> list[str]:
         """For people."""
         found = [", ".join(f"{value:,} {what}" for what, value in sorted(self.counts.items()))]
+        found += [f"  no deltas: {count:5} {text}" for text, count in self.no_deltas.most_common(40)]
         ways = sorted({way for _, _, way in self.ways})
         for local in (True, False):
             found.append(f"\n{'local' if local else 'other'} queries by feature: {' / '.join(ways)}")

@@ -39,7 +39,8 @@ def _name(rng: random.Random, wished: str | None, taken: Sequence[str]) -> str:
     return free[0] if free else f"c{len(taken) + 1}"
 
 
-def _add(rng: random.Random, outs: list[Out], expr: Expr) -> Out:
+def add_item(rng: random.Random, outs: list[Out], expr: Expr) -> Out:
+    """An item more, under a name that is free."""
     wished = expr.ref.sql.partition(".")[2] if expr.ref is not None else None
     out = Out(_name(rng, wished, [one.name for one in outs]), expr)
     outs.append(out)
@@ -54,7 +55,10 @@ def _col(scope: Scope, out: Out) -> Col:
     return Col(out.name, expr.type, expr.null, scope.names.ident(), expr.deps, expr.derived)
 
 
-def _rel(scope: Scope, outs: Sequence[Out], rest: str, keys: Sequence[frozenset[str]], traits: Traits) -> Rel:
+def rel_of(
+    scope: Scope, outs: Sequence[Out], rest: str, keys: Sequence[frozenset[str]], traits: Traits
+) -> Rel:
+    """A block of these items."""
     items = ", ".join(one.text for one in outs)
     cols = tuple(_col(scope, one) for one in outs)
     return Rel(f"(select {items} {rest})", cols, tuple(keys), traits, _leads(outs, rest, traits))
@@ -74,17 +78,17 @@ def projection(scope: Scope, found: From) -> Rel:
     rng, outs = scope.rng, list[Out]()
     wanted = rng.choice(found.keys) if found.keys else frozenset[str]()
     wanted = min(found.keys, key=len) if found.keys and rng.random() < 0.7 else wanted
-    names = {one: _add(rng, outs, plain(found.ref(one))).name for one in sorted(wanted)}
+    names = {one: add_item(rng, outs, plain(found.ref(one))).name for one in sorted(wanted)}
     others = [one for one in found.refs if one.sql not in names]
     for ref in rng.sample(others, min(len(others), rng.randint(1, 5))):
-        names[ref.sql] = _add(rng, outs, plain(ref)).name
+        names[ref.sql] = add_item(rng, outs, plain(ref)).name
     for _ in range(rng.choice((0, 0, 1, 1, 2))):
-        _add(rng, outs, expression(rng, found.refs))
+        add_item(rng, outs, expression(rng, found.refs))
     if rng.random() < 0.12 and (made := scalar_column(scope, found)) is not None:
         found, expr = made
-        _add(rng, outs, expr)
+        add_item(rng, outs, expr)
     keys = [frozenset(names[one] for one in key) for key in found.keys if key <= set(names)]
-    rel = _rel(scope, outs, found.clause(), keys, found.traits)
+    rel = rel_of(scope, outs, found.clause(), keys, found.traits)
     alias = {one.sql.partition(".")[0] for one in found.refs}
     if len(alias) == 1 and rng.random() < 0.15:
         return _all_columns(scope, found, rel)
@@ -96,7 +100,7 @@ def _all_columns(scope: Scope, found: From, made: Rel) -> Rel:
     outs = [Out(one.sql.partition(".")[2], plain(one)) for one in found.refs]
     alias = found.refs[0].sql.partition(".")[0]
     named = tuple(frozenset(one.partition(".")[2] for one in key) for key in found.keys)
-    all_of_it = _rel(scope, outs, found.clause(), named, found.traits.add("select *"))
+    all_of_it = rel_of(scope, outs, found.clause(), named, found.traits.add("select *"))
     return replace(
         all_of_it, item=f"(select {alias}.* {found.clause()})", leads=made.leads and all_of_it.leads
     )
@@ -126,7 +130,8 @@ def _aggregate(rng: random.Random, found: From) -> Expr:
     return Expr(text, result, null, deps, True)
 
 
-def _grouping_columns(rng: random.Random, found: From, count: int, *, computed: float = 0.3) -> list[Expr]:
+def grouping_columns(rng: random.Random, found: From, count: int, *, computed: float = 0.3) -> list[Expr]:
+    """What rows are grouped by."""
     refs = [one for one in found.refs if one.col.type != "double"]
     solid = [one for one in refs if not one.col.derived]
     pool = solid if solid and rng.random() < 0.93 else refs
@@ -147,36 +152,36 @@ def _grouped_once(expr: Expr) -> Expr:
 def grouped(scope: Scope, found: From) -> Rel:
     """GROUP BY columns and expressions, with HAVING at times."""
     rng, outs = scope.rng, list[Out]()
-    columns = _grouping_columns(rng, found, rng.choice((1, 1, 1, 2)))
+    columns = grouping_columns(rng, found, rng.choice((1, 1, 1, 2)))
     if rng.random() < 0.5:  # no group of NULLs
         found = replace(
             found, where=(*found.where, *(f"{one.text} is not null" for one in columns if one.null))
         )
         columns = [replace(one, null=False) for one in columns]
-    groups = [_add(rng, outs, one) for one in columns]
+    groups = [add_item(rng, outs, one) for one in columns]
     traits = found.traits.add("group by")
     if any(one.expr.ref is None for one in groups):
         traits = traits.add("group by expression")
     if any(one.expr.derived for one in groups):
         traits = traits.add(reason="group by a derived column")
-    aggregates = [_add(rng, outs, _aggregate(rng, found)) for _ in range(rng.randint(1, 4))]
+    aggregates = [add_item(rng, outs, _aggregate(rng, found)) for _ in range(rng.randint(1, 4))]
     rest = f"{found.clause()} group by {', '.join(one.expr.text for one in groups)}"
     if rng.random() < 0.2:
         traits = traits.add("having")
         counts = [one.expr.text for one in aggregates if one.expr.type == "bigint"] or ["count(*)"]
         rest += f" having {rng.choice(counts)} {rng.choice(('>', '<', '<>'))} {rng.randint(0, 3)}"
-    return _rel(scope, outs, rest, [frozenset(one.name for one in groups)], traits)
+    return rel_of(scope, outs, rest, [frozenset(one.name for one in groups)], traits)
 
 
 def distinct(scope: Scope, found: From) -> Rel:
     """SELECT DISTINCT."""
     rng, outs = scope.rng, list[Out]()
-    for one in _grouping_columns(rng, found, rng.randint(1, 3)):
-        _add(rng, outs, one)
+    for one in grouping_columns(rng, found, rng.randint(1, 3)):
+        add_item(rng, outs, one)
     traits = found.traits.add("distinct")
     if any(one.expr.derived for one in outs):
         traits = traits.add(reason="distinct over a derived column")
-    made = _rel(scope, outs, found.clause(), [frozenset(one.name for one in outs)], traits)
+    made = rel_of(scope, outs, found.clause(), [frozenset(one.name for one in outs)], traits)
     return replace(made, item=made.item.replace("(select ", "(select distinct ", 1))
 
 
@@ -222,22 +227,22 @@ def windowed(scope: Scope, found: From) -> Rel:
     if not found.keys:
         return grouped(scope, found)
     key, traits = rng.choice(found.keys), found.traits.add("window")
-    names = {one: _add(rng, outs, plain(found.ref(one))).name for one in sorted(key)}
+    names = {one: add_item(rng, outs, plain(found.ref(one))).name for one in sorted(key)}
     partition = _partition(rng, found, key)
     for number in range(rng.choice((1, 1, 2))):
         if number and rng.random() < 0.4:
             partition = _partition(rng, found, key)
             traits = traits.add("two partitions")
-        _add(rng, outs, _window(rng, found, key, partition))
+        add_item(rng, outs, _window(rng, found, key, partition))
         traits = _with_window(traits, partition)
     for ref in partition:
         if ref.sql not in names:
-            names[ref.sql] = _add(rng, outs, plain(ref)).name
+            names[ref.sql] = add_item(rng, outs, plain(ref)).name
     for ref in rng.sample(found.refs, min(2, len(found.refs))):
         if ref.sql not in names:
-            names[ref.sql] = _add(rng, outs, plain(ref)).name
+            names[ref.sql] = add_item(rng, outs, plain(ref)).name
     keys = [frozenset(names[one] for one in each) for each in found.keys if each <= set(names)]
-    return _rel(scope, outs, found.clause(), keys, traits)
+    return rel_of(scope, outs, found.clause(), keys, traits)
 
 
 def _with_window(traits: Traits, partition: Sequence[Ref]) -> Traits:
@@ -256,12 +261,12 @@ def newest(scope: Scope, found: From) -> Rel:
     if not partition:
         return windowed(scope, found)
     by = partition[0]
-    name = _add(rng, outs, plain(by)).name
+    name = add_item(rng, outs, plain(by)).name
     for ref in rng.sample(found.refs, min(len(found.refs), 3)):
         if ref is not by:
-            _add(rng, outs, plain(ref))
+            add_item(rng, outs, plain(ref))
     rank = f"row_number() over (partition by {by.sql} order by {_order(rng, found.refs, key)})"
-    inner = _rel(scope, outs, found.clause(), [], _with_window(found.traits.add("newest row"), partition))
+    inner = rel_of(scope, outs, found.clause(), [], _with_window(found.traits.add("newest row"), partition))
     item = inner.item.replace(" from ", f", {rank} as rn from ", 1) if " from " not in _items(outs) else None
     if item is None:
         return windowed(scope, found)
@@ -283,16 +288,16 @@ def rolled_up(scope: Scope, found: From) -> Rel:
     if not refs:
         return grouped(scope, found)
     chosen = [replace(_grouped_once(plain(one)), null=True) for one in rng.sample(refs, min(len(refs), 2))]
-    groups = [_add(rng, outs, one) for one in chosen]
+    groups = [add_item(rng, outs, one) for one in chosen]
     for one in list(groups):
         outs.append(
             Out(f"all_{one.name}", Expr(f"grouping({one.expr.text})", "int", False, frozenset(), True))
         )
-    _add(rng, outs, _aggregate(rng, found))
+    add_item(rng, outs, _aggregate(rng, found))
     columns = ", ".join(one.expr.text for one in groups)
     key = frozenset([one.name for one in groups] + [f"all_{one.name}" for one in groups])
     traits = found.traits.add("rollup", reason="rollup")
-    made = _rel(
+    made = rel_of(
         scope, outs, f"{found.clause()} group by rollup({columns}) having count(*) > 0", [key], traits
     )
     fresh = {one.name: scope.names.ident() for one in groups}
@@ -306,9 +311,9 @@ def total(scope: Scope, found: From) -> Rel:
     """One row over everything."""
     rng, outs = scope.rng, [Out("one", Expr("1", "int", False, frozenset(), False))]
     for _ in range(rng.randint(1, 3)):
-        _add(rng, outs, _aggregate(rng, found))
+        add_item(rng, outs, _aggregate(rng, found))
     traits = found.traits.add("total", reason="total over all rows")
-    return _rel(scope, outs, found.clause(), [frozenset({"one"})], traits)
+    return rel_of(scope, outs, found.clause(), [frozenset({"one"})], traits)
 
 
 HEADS: tuple[tuple[Callable[[Scope, From], Rel], int], ...] = (

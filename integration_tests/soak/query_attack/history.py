@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from integration_tests.soak.query_attack.changes import Changes, Redefine, Skip, Step, SwitchView
 from integration_tests.soak.query_attack.oracle import Oracle, Unfit
-from integration_tests.soak.query_attack.queries import Model, Queries, View
+from integration_tests.soak.query_attack.queries import LINEAR, Model, Queries, View
 from integration_tests.soak.query_attack.relation import Rel, Traits, names_in
 from integration_tests.soak.query_attack.tables import Row, TableDef, random_rows, random_tables
 
@@ -57,13 +57,17 @@ def _name_of(step: Step) -> str:
             return step.table
 
 
-def random_history(seed: str, models: int, rounds: int, clause: str | None = None) -> History:
-    """`models` queries that DuckDB can run over the first rows; with a clause if one is asked for."""
+def random_history(
+    seed: str, models: int, rounds: int, clause: str | None = None, linear: float = LINEAR
+) -> History:
+    """`models` queries that DuckDB can run over the first rows; with a clause if one is asked for. `linear`: share of
+    those whose changes add up.
+    """
     rng = random.Random(seed)
     tables = random_tables(rng)
     counts = {one.name: rng.choice((0, *(6, 10, 14, 18, 22, 26) * 3)) for one in tables}
     rows = {one.name: tuple(random_rows(rng, one, counts[one.name])) for one in tables}
-    views, found = _queries(rng, tables, rows, models, clause)
+    views, found = _queries(Queries.over(rng, tables, linear), tables, rows, models, clause)
     changes = Changes(
         rng,
         {one.name: one for one in tables},
@@ -79,13 +83,13 @@ def random_history(seed: str, models: int, rounds: int, clause: str | None = Non
 
 
 def _queries(
-    rng: random.Random,
+    queries: Queries,
     tables: tuple[TableDef, ...],
     rows: Mapping[str, tuple[Row, ...]],
     count: int,
     clause: str | None,
 ) -> tuple[list[View], list[Model]]:
-    queries, views, models = Queries.over(rng, tables), list[View](), list[Model]()
+    rng, views, models = queries.rng, list[View](), list[Model]()
     with Oracle() as oracle:
         for table in tables:
             oracle.put(table.name, table.arrow(list(rows[table.name])))

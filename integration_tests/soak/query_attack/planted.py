@@ -1,7 +1,9 @@
 """Errors put into the code on purpose: the attack has to find each of them.
 
 `PLANTS` maps a name to what is replaced: an object, the name of its attribute, and what makes a wrong one of the right
-one. The names are those of tablestore_engine/spark/traced_query.py and tablestore_engine/queryplan/key_trace.py.
+one. The names are those of tablestore_engine/spark/traced_query.py and tablestore_engine/queryplan/key_trace.py, and of
+the modules of deltas beside them.
+A model has deltas or affected keys, so a planted error concerns some of the models.
 """
 
 from __future__ import annotations
@@ -11,9 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import pyarrow.compute as pc
+
 from dbt.adapters.tablestore.plan import build_plan
 from tablestore_engine.queryplan import key_trace
-from tablestore_engine.spark import traced_query
+from tablestore_engine.queryplan.occurrences import output_ids
+from tablestore_engine.queryplan.plan_nodes import PlanNode
+from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows
+from tablestore_engine.queryplan.trace_steps import Stored
+from tablestore_engine.spark import local_changes, merged_groups, traced_query
+from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.traced_query import TracedQuery
 
 Spoil = Callable[[Any], Any]
@@ -42,9 +51,10 @@ def _kinds(*kinds: str) -> Patch:
 def _without_past(right: Callable[..., Any]) -> Callable[..., Any]:
     """Rows that other occurrences had before are lost."""
 
-    def wrong(self: TracedQuery, ranges: dict[str, str], table: str, names: Any, is_past: bool) -> Any:
-        empty = {one: f"(select * from {text} where false)" for one, text in ranges.items()}
-        return right(self, empty if is_past else ranges, table, names, is_past)
+    def wrong(self: TracedQuery, ranges: Any, table: str, names: Any, kind: ChangedKind) -> Any:
+        found = right(self, ranges, table, names, kind)
+        plan = self._plan
+        return plan._inner.placeholder(found.output()) if plan and kind is ChangedKind.PAST else found
 
     return wrong
 
@@ -63,8 +73,53 @@ def _every_second(right: Callable[..., str]) -> Callable[..., str]:
     """Half of the keys."""
     condition = "pmod(xxhash64(struct(planted.*)), 2) = 0"
     return lambda sql, keys, **named: right(
-        sql, replace(keys, sql=f"select * from (\n{keys.sql}\n) planted where {condition}"), **named
+        sql,
+        replace(keys, sql=keys.sql and f"select * from (\n{keys.sql}\n) planted where {condition}"),
+        **named,
     )
+
+
+# ---- of deltas ---------------------------------------------------------------------------------------------
+
+
+def _one_sign(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
+    """A join keeps the signs of one side."""
+
+    def wrong(self: SignedRows, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+        found = right(self, node, parts)
+        return replace(found, signs=found.signs[:1])
+
+    return wrong
+
+
+def _all_now(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
+    """The rows of before are taken to be those of now."""
+    return lambda self, node, _: SignedPart(Stored(node.path), frozenset(output_ids(node)))
+
+
+def _unchecked(right: Callable[..., Any]) -> Callable[..., Any]:
+    """What is not determined is merged all the same."""
+    return lambda *given, **more: replace(found := right(*given, **more), again=found.again & False)
+
+
+def _null_is_zero(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A sum of nothing is 0."""
+
+    def wrong(group: Any, at: int, old: Any, **more: Any) -> Any:
+        found = right(group, at, pc.fill_null(old, 0), **more)
+        return replace(found, values=pc.fill_null(found.values, 0))
+
+    return wrong
+
+
+def _all_stay(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Each group has a row."""
+
+    def wrong(group: Any, columns: Any, merged: Any, **more: Any) -> Any:
+        uncounted = [replace(one, how="group") for one in columns]
+        return right(group, uncounted, [replace(one, proves=~one.again) for one in merged], **more)
+
+    return wrong
 
 
 PLANTS: dict[str, Patch] = {
@@ -79,21 +134,33 @@ PLANTS: dict[str, Patch] = {
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
     "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
     "every-second": (build_plan, "changed_keys_select", _every_second),
+    "one-sign": (SignedRows, "_joined", _one_sign),
+    "old-is-new": (SignedRows, "_state", _all_now),
+    "kept-extreme": (merged_groups, "_extreme", _unchecked),
+    "null-sum-is-zero": (merged_groups, "_sum", _null_is_zero),
+    "groups-stay": (merged_groups, "_states", _all_stay),
     "no-context": (TracedQuery, "context", lambda _: lambda _: "the same"),
 }
 
 
 # plant → the clause in whose presence alone it is wrong
-CLAUSES = {"single-as-inner": "look-up in from", "no-total-row": "total beside"}
+DELTAS = ("one-sign", "old-is-new", "kept-extreme", "null-sum-is-zero", "groups-stay")
+CLAUSES = {
+    "single-as-inner": "look-up in from",
+    "no-total-row": "total beside",
+    **dict.fromkeys(DELTAS, "linear"),
+}
 
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """While it lasts, the code has the error."""
+    """While it lasts, the code has the error, and Spark reads all changes: errors in their SQL count."""
     owner, attribute, spoil = PLANTS[name]
-    right = getattr(owner, attribute)
+    right, most = getattr(owner, attribute), local_changes.ROWS_MAX
     setattr(owner, attribute, spoil(right))
+    local_changes.ROWS_MAX = -1
     try:
         yield
     finally:
         setattr(owner, attribute, right)
+        local_changes.ROWS_MAX = most

@@ -148,6 +148,9 @@ class Play:
         if number:
             way = node.facts.get("evaluated") or UNKNOWN
             self.report.tell_way(model, way, str(node.facts.get("fallback") or "") if way == ALL else "")
+            self.report.tell_deltas(
+                int(node.facts.get("keys_evaluated") or 0), str(node.facts.get("no_deltas") or "")
+            )
         self._last[model.name] = (str(node.facts.get("evaluated") or UNKNOWN), node.message)
 
     def _compare(self, oracle: Oracle, model: Model, number: int) -> None:

@@ -11,9 +11,11 @@ from integration_tests.soak.query_attack.filters import filtered
 from integration_tests.soak.query_attack.froms import Scope, from_clause
 from integration_tests.soak.query_attack.heads import head, projection
 from integration_tests.soak.query_attack.joins import Names, join, pick_pairs, start
+from integration_tests.soak.query_attack.linear import linear
 from integration_tests.soak.query_attack.relation import Col, Ref, Rel, Traits
 from integration_tests.soak.query_attack.tables import TableDef
 
+LINEAR = 0.35
 # what stands for NULL in a key; the data has no such value
 _NONE = {"int": "-999", "bigint": "-999", "decimal": "-999.25", "string": "'~'", "date": "date '1900-01-01'",
          "real": "cast(-999 as double)", "real_group": "cast(-999 as double)"}  # fmt: skip
@@ -53,19 +55,20 @@ class Model:
 
 @dataclass
 class Queries:
-    """Makes views and models over tables."""
+    """Makes views and models over tables. `linear`: share of models whose changes add up."""
 
     rng: random.Random
     bases: list[Rel]
+    linear: float = LINEAR
     names: Names = field(init=False)
 
     def __post_init__(self) -> None:
         self.names = Names(self.rng)
 
     @staticmethod
-    def over(rng: random.Random, tables: Sequence[TableDef]) -> Queries:
+    def over(rng: random.Random, tables: Sequence[TableDef], linear: float = LINEAR) -> Queries:
         """Over tables alone; views and models are added by `add`."""
-        made = Queries(rng, [])
+        made = Queries(rng, [], linear)
         made.bases += [_base(made.names, table) for table in tables]
         return made
 
@@ -190,7 +193,9 @@ class Queries:
 
     def model(self, name: str) -> Model:
         """A query whose key is unique and never NULL."""
-        rng, rel = self.rng, self.query(self.rng.choice((0, 1, 1, 2)))
+        rng = self.rng
+        is_linear = rng.random() < self.linear
+        rel = linear(self._scope(0)) if is_linear else self.query(rng.choice((0, 1, 1, 2)))
         keys = [key for key in rel.keys if all(rel.col(one).type != "double" for one in key)]
         if not keys:
             rel = self._made_distinct(rel)
@@ -199,7 +204,7 @@ class Queries:
         rel = self._without_nulls(rel, key) if any(_needs_text(rel.col(one)) for one in key) else rel
         order, reasons, leads = tuple(sorted(key)), _reasons(rel, key), dict(rel.leads)
         affected_by: tuple[tuple[str, tuple[str, ...]], ...] = ()
-        if leads and not reasons and key <= set(leads) and rng.random() < 0.4:
+        if leads and not is_linear and not reasons and key <= set(leads) and rng.random() < 0.4:
             affected_by = ((next(iter(rel.traits.inputs)), tuple(leads[one] for one in order)),)
             rel = replace(rel, traits=rel.traits.add("affected_by"))
         return Model(name, rel.text, order, rel, reasons, affected_by)

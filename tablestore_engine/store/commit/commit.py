@@ -45,6 +45,7 @@ from tablestore_engine.store.commit.snapshot_claim import (
 from tablestore_engine.store.commit.snapshot_files import DeltaFiles, Planned, SnapshotFiles
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.manifests import ManifestStore
+from tablestore_engine.store.metadata.rows_read import check_rows_read
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.source_positions import check_steps, steps_on
 
@@ -83,7 +84,7 @@ class Committer:
 
         `seen`: what this operation saw of the table; the first turn plans on it.
 
-        Raises RetryError TS1305, TS1365, TS1471, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
+        Raises RetryError TS1305, TS1365, TS1471, TS1489, OutcomeUnknown TS1306, StorageError, FixRequest TS1470,
         StageExistsError.
         """
         queue = CommitQueue(self.fileio, self.layout, self.runtime)
@@ -278,6 +279,7 @@ class _Attempt:
             return replace(report_of(done.snapshot), staged=done.staged)
         if not self._searched:
             self._first_base, self._searched = 0 if base is None else base.id, True
+        check_rows_read(self.committer.main.snapshots, base, self.properties)
         steps = steps_on(self.committer.main.snapshots, base, self.properties)
         self._kept = check_steps(self.committer.main.snapshots, base, self.properties, steps)
         planned = self._plan_on(base)

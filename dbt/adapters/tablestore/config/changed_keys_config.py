@@ -17,7 +17,7 @@ from tablestore_engine.api import FixRequest
 STRATEGY = "changed_keys"
 _LIMIT = 0.3
 _KEYS = ("affected_by", "affected_key", "affected_limit", "changed_keys")
-_CHOICES = ("fallback", "volatile")
+_CHOICES = ("fallback", "volatile", "strategy")
 ROWS_ALWAYS_FOLLOWED = 10_000  # so many changed rows are followed whatever share of the input they are
 
 
@@ -29,7 +29,8 @@ class Affected:
 
     `limit`: share of the rows of an input; where more changed (and more than ROWS_ALWAYS_FOLLOWED), all rows are
     compared. `is_strict`: a query that cannot be restricted to keys is an error. `allows_volatile`: functions like
-    current_date() may be used; a row then has the value of the run that evaluated it.
+    current_date() may be used; a row then has the value of the run that evaluated it. `has_deltas`: rows that follow
+    from changes and stored rows are not evaluated.
     """
 
     key: tuple[str, ...]
@@ -38,6 +39,7 @@ class Affected:
     limit: float = _LIMIT
     is_strict: bool = False
     allows_volatile: bool = False
+    has_deltas: bool = True
 
     def find(self, table: str) -> tuple[str, ...] | None:
         """The expressions of an input (schema.table); None when it is not named. Names have no case."""
@@ -80,6 +82,7 @@ def read_affected(
         is_strict=read_choice(name, "fallback", choices, ("warn", "error"), "warn") == "error",
         allows_volatile=read_choice(name, "volatile", choices, ("refused", "allowed"), "refused")
         == "allowed",
+        has_deltas=read_choice(name, "strategy", choices, ("deltas", "affected_keys"), "deltas") == "deltas",
     )
 
 

@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, ModelQuery, read_followed
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, read_followed
+from dbt.adapters.tablestore.inputs.changed_keys_strategy import ModelQuery
 from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.full_refresh_query import made_otherwise
 from dbt.adapters.tablestore.inputs.position_steps import (
@@ -173,8 +174,9 @@ class ChangedInputs:
     def finish(self, node: str) -> None:
         """The model is written, or has failed: its affected keys are not needed any more."""
         followed = self._of(node).followed
-        if followed is not None and followed.view is not None:
-            self._engine().changed_keys.drop_view(followed.view)
+        evaluation = None if followed is None else followed.evaluation
+        for view in () if evaluation is None else evaluation.views:
+            self._engine().changed_keys.drop_view(view)
 
     def digest(self, table: str, version: TableVersion | None) -> str | None:
         """Of the query that a table's rows were made by, at a state or now: then, what this run has staged counts."""

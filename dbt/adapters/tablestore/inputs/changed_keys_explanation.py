@@ -5,10 +5,11 @@ A query that cannot be analyzed yet (an input does not exist) compiles; `dbt run
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery, check_query, unproven
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import check_query, unproven
+from dbt.adapters.tablestore.inputs.changed_keys_strategy import ModelQuery, no_deltas
 from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import FollowedInput
@@ -30,6 +31,8 @@ def explain_changed_keys(engine: Engine, query: ModelQuery) -> tuple[Line, ...]:
             check_query(query, traced, traced.tables)
             clauses = unproven(query, traced)
             inputs = traced.followed_inputs(query.affected.key)
+            general = no_deltas(query, None)
+            deltas = {} if clauses or general else traced.delta_clauses(query.affected.primary_key)
     except ModelQueryError:
         raise
     except TablestoreError as error:
@@ -39,11 +42,18 @@ def explain_changed_keys(engine: Engine, query: ModelQuery) -> tuple[Line, ...]:
             Line(f"{name}: each run that finds changes compares all rows: {clause}", is_warning=True)
             for clause in clauses
         )
-    return tuple(_lines(query, inputs))
+    return tuple(_lines(query, inputs, deltas, general))
 
 
-def _lines(query: ModelQuery, inputs: tuple[FollowedInput, ...]) -> Iterator[Line]:
+def _lines(
+    query: ModelQuery, inputs: tuple[FollowedInput, ...], deltas: Mapping[str, str], general: str
+) -> Iterator[Line]:
     for one in inputs:
+        reason = general or deltas.get(one.table, "")
+        if not reason:
+            yield Line(f"{query.model}: changes of {one.table}: deltas")
+        else:
+            yield Line(f"{query.model}: changes of {one.table}: affected keys: {reason}")
         if one.clause is not None:
             yield Line(
                 f"{query.model}: affected_by leads from {one.table} to the key, which the query does not prove "

@@ -14,38 +14,29 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected
+from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
+    Evaluation,
+    ModelQuery,
+    evaluate,
+    not_restricted,
+)
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
-from tablestore_engine.spi import AffectedKeys, ChangesInput, PositionStep, TracedQuery
+from tablestore_engine.spi import ChangesInput, PositionStep, TracedQuery
 
 NODE_PROPERTY = "dbt.node"  # of each commit of a model
-
-
-@dataclass(frozen=True)
-class ModelQuery:
-    """`sql`: as Spark has it; `text`: what the rows are made by, with functions of the header. `view`: the name of a
-    temporary view for affected keys; None: a new one. `is_asked`: the config asks for it, so that what no run can make
-    right is an error; else all rows are compared then.
-    """
-
-    model: str
-    sql: str
-    text: str
-    affected: Affected
-    node: str = ""
-    view: str | None = None
-    is_asked: bool = True
 
 
 @dataclass(frozen=True)
 class Followed:
     """`affected`: the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
-    `view`: a temporary view that `affected` reads, to be dropped behind the commit. `digest`: what made the rows.
-    `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed.
+    `evaluation`: how `affected` was found; its views are dropped behind the commit. `digest`: what made the rows.
+    `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed, and
+    `rows_read`, if the rows of this run follow from its rows.
     """
 
     affected: KeysSelect | None
@@ -55,12 +46,12 @@ class Followed:
     inputs: tuple[tuple[Table, ChangesInput], ...] = ()
     reached: Mapping[str, str] = field(default_factory=dict)
     clause: str = ""
-    view: str | None = None
-    keys: int | None = None
+    evaluation: Evaluation | None = None
     digest: str = ""
     warnings: tuple[str, ...] = ()
     foreign: str = ""
     rows_version: str = ""
+    rows_read: str | None = None
 
 
 @dataclass(frozen=True)
@@ -105,28 +96,28 @@ def read_followed(
         troubles = (one.trouble for one in inputs if one.trouble)
         volatile = f"its query uses {traced.volatile}" if traced.volatile and not query.is_asked else ""
         reason = volatile or _difference(known.get(QUERY), digest) or foreign or next(troubles, "")
-        keys, clause = AffectedKeys(None, 0), ""
+        evaluation = None
         if not is_new and not reason:
-            clause, keys = _find_keys(engine, query, traced, inputs)
+            evaluation = evaluate(engine, query, traced, _changes(inputs), own)
     reached = {source: text for source, text in known.items() if source not in steps}
     reached |= {source: step.after for source, step in steps.items() if step.after is not None}
-    affected = no_keys(query.model, query.affected.key)
-    if keys.view is not None:
-        affected = KeysSelect(f"select * from `{keys.view}`", keys.nullable)
+    clause = "" if evaluation is None else evaluation.clause
+    is_restricted = evaluation is not None and not clause
+    affected = None if evaluation is None else evaluation.select or no_keys(query.model, query.affected.key)
     return Followed(
-        None if is_new or reason or clause else affected,
+        affected if is_restricted else None,
         reason or clause,
         steps,
         pins,
         tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
         reached,
         clause,
-        keys.view,
-        None if is_new or reason or clause else keys.count,
+        evaluation,
         digest,
         warnings,
         foreign,
         rows_version,
+        own.commit_of_rows() if own is not None and evaluation is not None and evaluation.is_merged else None,
     )
 
 
@@ -153,7 +144,7 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
     if affected.is_strict:
         clause = next(iter(unproven(query, traced)), None)
         if clause is not None:
-            raise _not_restricted(model, clause)
+            raise not_restricted(model, clause)
 
 
 def unproven(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
@@ -207,24 +198,11 @@ def _difference(known: str | None, digest: str) -> str:
     return f"{' and '.join(changed)} changed"
 
 
-def _find_keys(
-    engine: Engine, query: ModelQuery, traced: TracedQuery, inputs: Sequence[_Input]
-) -> tuple[str, AffectedKeys]:
-    """(clause, keys); an empty clause: the keys are all that changes affect. Raises FixRequest TS1870."""
-    changes = {
+def _changes(inputs: Sequence[_Input]) -> dict[str, TableVersion]:
+    """Of each input that changed, the range."""
+    return {
         one.table: TableVersion(changes=one.found.between) for one in inputs if one.found.step is not None
     }
-    affected = query.affected
-    general = traced.general_clause(affected.key, affected.primary_key)
-    if general is not None:
-        return general, AffectedKeys(None, 0)
-    if not changes:
-        return "", AffectedKeys(None, 0)
-    by = {one: found for one in changes if (found := affected.find(one)) is not None}
-    keys = traced.affected_keys(affected.key, changes, by, query.view or engine.changed_keys.new_view())
-    if keys.clause and affected.is_strict:
-        raise _not_restricted(query.model, keys.clause)
-    return keys.clause, keys
 
 
 def _warnings(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
@@ -235,15 +213,6 @@ def _warnings(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
         for table in stated(query, traced)
     ]
     return tuple(found)
-
-
-def _not_restricted(model: str, clause: str) -> FixModelQuery:
-    return FixModelQuery(
-        "TS1870",
-        f"model {model} cannot be restricted to affected keys",
-        why=f"its query has {clause}",
-        fix="rewrite the query, or set changed_keys={'fallback': 'warn'}: then such runs compare all rows",
-    )
 
 
 def _steps(known: Mapping[str, str], inputs: Sequence[_Input], digest: str) -> dict[str, PositionStep]:

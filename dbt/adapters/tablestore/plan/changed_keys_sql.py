@@ -19,10 +19,13 @@ _IS_NEW, _IS_AFFECTED = "__ts_is_new", "__ts_is_affected"
 
 @dataclass(frozen=True)
 class KeysSelect:
-    """`sql`: SELECT of affected keys, each once. `nullable`: the columns with a NULL among them."""
+    """`sql`: SELECT of affected keys, each once; empty: there are none. `nullable`: the columns with a NULL among them.
+    `rows`: a relation of rows of the result that need no evaluation, with their row kinds, of other keys; or empty.
+    """
 
     sql: str
     nullable: frozenset[str] = frozenset()
+    rows: str = ""
 
 
 def changed_keys_select(
@@ -41,6 +44,22 @@ def changed_keys_select(
     Where `key` is not a part of `primary_key`, a new row may have the primary key of a stored row that is not affected:
     then the query's full result has that primary key twice. The row is given twice, which the write refuses (TS1601).
     """
+    rows = f"select {', '.join(map(quote, columns))}, `_ROW_KIND` from {keys.rows}"
+    if not keys.sql:
+        return rows
+    evaluated = _evaluated_select(sql, keys, key=key, primary_key=primary_key, columns=columns, table=table)
+    return f"{rows}\nunion all\nselect * from (\n{evaluated}\n)" if keys.rows else evaluated
+
+
+def _evaluated_select(
+    sql: str,
+    keys: KeysSelect,
+    *,
+    key: Sequence[str],
+    primary_key: Sequence[str],
+    columns: Sequence[str],
+    table: str,
+) -> str:
     affected = keys.sql
     of_key = " and ".join(
         f"r.{quote(name)} {'<=>' if name in keys.nullable else '='} a.{quote(name)}" for name in key

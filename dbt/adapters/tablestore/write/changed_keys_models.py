@@ -12,7 +12,7 @@ from dataclasses import replace
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_explanation import explain_changed_keys
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
+from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery
 from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
@@ -54,14 +54,15 @@ class ChangedKeysModels:
         return replace(situation, affected=found.affected)
 
     def tell_evaluated(self, response: TablestoreResponse, node: str, plan: BuildPlan) -> None:
-        """What run_results.json says: whether the query was restricted to affected keys, and if not, why."""
+        """What run_results.json says: deltas, the query for the affected keys, or all rows, and why."""
         followed = self._inputs.followed(node)
         if followed is None:
             return
         if plan.action is not Action.INCREMENT:
             response.tell_evaluated("all rows", "", None)
         elif followed.affected is not None and plan.mode is WriteMode.UPSERT:
-            response.tell_evaluated("affected keys", "", followed.keys)
+            assert followed.evaluation is not None
+            _tell_restricted(response, followed.evaluation)
         else:
             response.tell_evaluated("all rows", followed.reason or "its columns changed", None)
 
@@ -80,3 +81,11 @@ class ChangedKeysModels:
             f"model {name}: is_incremental() is false with incremental_strategy='changed_keys', whose query is "
             "always the full one; remove the branch",
         )
+
+
+def _tell_restricted(response: TablestoreResponse, found: Evaluation) -> None:
+    if not found.has_deltas:
+        response.tell_evaluated("affected keys", "", found.keys, found.no_deltas)
+        return
+    response.tell_evaluated("deltas", "", found.keys)
+    response.keys_evaluated = found.evaluated

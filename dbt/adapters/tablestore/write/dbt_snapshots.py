@@ -20,7 +20,7 @@ from dbt.adapters.tablestore.config.contract_and_docs import Contract, read_comm
 from dbt.adapters.tablestore.config.model_config import PUBLISH_POLICIES, TableSettings
 from dbt.adapters.tablestore.config.value_shapes import read_choice
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import ModelQuery
+from dbt.adapters.tablestore.inputs.changed_keys_strategy import ModelQuery
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
@@ -102,7 +102,11 @@ def _followed(
     asked = ModelQuery(relation.table_name, query.sql, query.text, affected, node, query.view, is_asked=False)
     found = inputs.follow(node, relation, asked, rows.tables, is_new=is_new)
     if found.affected is not None:
-        return query.restricted if found.view is not None else f"select * from (\n{rows.sql}\n) where false"
+        return (
+            query.restricted
+            if found.evaluation is not None and found.evaluation.views
+            else f"select * from (\n{rows.sql}\n) where false"
+        )
     if found.reason and not is_new:
         logger.info(f"{relation.table_name}: all keys are compared: {found.reason}")
     return rows.sql

@@ -23,7 +23,14 @@ from dbt.adapters.tablestore.write.model_job import ModelJob, Work
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.unique_check import UniqueCheck
 from tablestore_engine.api import Engine, PublishPending, TableVersion, WriteMode, WriteReport
-from tablestore_engine.spi import FORGET_ALL, ROWS_BEFORE, PositionStep, RepeatedKeys, StagedVersionMissing
+from tablestore_engine.spi import (
+    FORGET_ALL,
+    ROWS_BEFORE,
+    ROWS_READ,
+    PositionStep,
+    RepeatedKeys,
+    StagedVersionMissing,
+)
 
 
 class ModelCommits:
@@ -89,6 +96,8 @@ class ModelCommits:
         followed = self._inputs.followed(node)
         if followed is not None and action is Action.INCREMENT and spec.mode is WriteMode.UPSERT:
             properties[ROWS_BEFORE] = followed.rows_version
+            if followed.rows_read is not None:
+                properties[ROWS_READ] = followed.rows_read
         name = job.relation.table_name
         taken, meant, moved = self._take(node, name, action, whole=whole)
         steps = {**(FORGET_ALL if action.replaces else {}), **moved}

@@ -1,0 +1,187 @@
+"""Signed rows of a query in one Spark job: rows of the result, or contributions to its groups.
+
+CHANGE     the Spark job for the deltas of a `changed_keys` run
+Rows       `r0`, `r1`, … as the columns of the query, `n`: how often more than before the result has it, never 0
+Groups     `g<i>` a value of the group; `n` rows more than before; of column i: `v<i>` the count or sum over added rows
+           minus that over removed ones, `m<i>` values of a sum more than before (NULL does not count), `c<i>` values
+           that were added or removed, `p<i>`, `q<i>` the extreme of added and of removed values
+INVARIANT  rows that come with both signs cancel before an extreme is taken of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from tablestore_engine.queryplan.delta_root import (
+    COUNT,
+    GROUP,
+    MAX,
+    MIN,
+    GroupColumn,
+    GroupsRoot,
+    find_groups,
+)
+from tablestore_engine.queryplan.equal_values import is_exact, is_float
+from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.occurrences import output_ids
+from tablestore_engine.queryplan.plan_nodes import Place
+from tablestore_engine.queryplan.signed_rows import NoDelta, SignedPart, SignedRows
+from tablestore_engine.queryplan.trace_steps import Column, Signed
+from tablestore_engine.spark.merged_groups import merge_groups
+from tablestore_engine.spark.merged_rows import FindRows, MergedRows, merge_rows
+from tablestore_engine.spark.traced_plan import ChangesOf, TracedPlan
+
+_KEYS = frozenset({
+    "byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary",
+})  # fmt: skip
+_SUM_TYPE = "decimal(38,{scale})"
+
+
+@dataclass(frozen=True)
+class DeltaQuery:
+    """Of one plan and the occurrences that changed. `groups` None: the root is linear. `types`: of the result."""
+
+    plan: TracedPlan
+    known: KnownColumns
+    signed: SignedRows
+    groups: GroupsRoot | None
+    parts: tuple[SignedPart, ...]
+
+    def frame(self, changes: ChangesOf) -> DataFrame:
+        """Not run yet. `changes`: plans of the changed rows of a table."""
+        if self.groups is None:
+            return _net_rows(self._rows(changes), self.plan.output_types)
+        return contributions(self._values(self.groups, changes), self.groups.columns)
+
+    def merged(
+        self, found: pa.Table, names: Sequence[str], key: Sequence[str], find_rows: FindRows
+    ) -> MergedRows:
+        """`found`: the rows of the frame. `names`: of the result's columns, and `key`: some of them, in lower case."""
+        if self.groups is None:
+            return merge_rows(found, names, key, find_rows)
+        columns, is_total = self.groups.columns, self.groups.is_total
+        return merge_groups(found, columns, names, key, find_rows, is_total=is_total)
+
+    def _rows(self, changes: ChangesOf) -> DataFrame:
+        ids = output_ids(self.plan.root)
+        columns = tuple(Column(one, one) for one in ids)
+        names = [f"r{at}" for at in range(len(ids))]
+        return self._union(changes, [columns] * len(self.parts), names)
+
+    def _values(self, groups: GroupsRoot, changes: ChangesOf) -> DataFrame:
+        names, places = [], list[Place]()
+        for at, column in enumerate(groups.columns):
+            names += [f"x{at}_{number}" for number in range(len(column.values))]
+            places += column.values
+            if column.condition is not None:
+                names.append(f"f{at}")
+                places.append(column.condition)
+        columns = [tuple(Column(self.signed.next_identity(), place) for place in places) for _ in self.parts]
+        return self._union(changes, columns, names)
+
+    def _union(
+        self, changes: ChangesOf, columns: Sequence[tuple[Column, ...]], names: Sequence[str]
+    ) -> DataFrame:
+        builder = self.plan.builder(self.known, changes)
+        frames = [
+            builder.frame(Signed(part.step, wanted, part.signs, self.signed.next_identity())).toDF(
+                *names, "s"
+            )
+            for part, wanted in zip(self.parts, columns, strict=True)
+        ]
+        return reduce(DataFrame.union, frames)
+
+
+def plan_deltas(plan: TracedPlan, known: KnownColumns, key: Sequence[int]) -> DeltaQuery:
+    """`key`: ids of the root's columns. Raises NoDelta."""
+    if not all(isinstance(one, str) and _is_looked_up(one) for one in _types_of(plan, key)):
+        raise NoDelta("a key of a type that is not looked up")
+    groups = find_groups(plan.root, key, plan, known.is_usable)
+    signed = SignedRows(known)
+    parts = signed.of(plan.root if groups is None else groups.below)
+    for type_ in plan.output_types if groups is None else ():
+        if not (is_exact(type_) or is_float(type_)):
+            raise NoDelta(f"a column of type {type_}, whose equal values can differ")
+    return DeltaQuery(plan, known, signed, groups, parts)
+
+
+def _types_of(plan: TracedPlan, ids: Sequence[int]) -> list[object]:
+    output = output_ids(plan.root)
+    return [plan.output_types[output.index(one)] for one in ids]
+
+
+def _is_looked_up(type_: str) -> bool:
+    return type_ in _KEYS or type_.startswith("decimal")
+
+
+def _net_rows(rows: DataFrame, types: Sequence[object]) -> DataFrame:
+    """Equal rows cancel. A floating-point number is grouped by its text as well: 0.0 and -0.0 are two values."""
+    names = rows.columns[:-1]
+    groups = list(names)
+    for name, type_ in zip(names, types, strict=True):
+        if is_float(type_):
+            groups.append(f"cast({name} as string)")
+    values = [sf.any_value(name).alias(name) for name in names]
+    net = rows.groupBy(*map(sf.expr, groups)).agg(
+        *[one.alias(f"v{at}") for at, one in enumerate(values)], sf.sum("s").alias("n")
+    )
+    found = net.where("n <> 0")
+    return found.select(*[sf.col(f"v{at}").alias(name) for at, name in enumerate(names)], "n")
+
+
+def contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:
+    """`rows`: values, conditions and signs of rows below the groups."""
+    keys = [f"x{at}_0 as g{at}" for at, one in enumerate(columns) if one.how == GROUP]
+    extremes = [at for at, one in enumerate(columns) if one.how in (MIN, MAX)]
+    first = ["sum(s) as n"]
+    for at, one in enumerate(columns):
+        first += _added(at, one)
+    if not extremes:
+        return _grouped(rows.selectExpr("*", *keys), _names(keys), first)
+    values = [f"{_if(at, columns[at], f'x{at}_0')} as e{at}" for at in extremes]
+    net = _grouped(rows.selectExpr("*", *keys, *values), [*_names(keys), *_names(values)], first)
+    sums = [f"sum({name}) as {name}" for name in _names(first)]
+    for at in extremes:
+        function = "max" if columns[at].how == MAX else "min"
+        sums += [
+            f"{function}(if(n > 0, e{at}, null)) as p{at}",
+            f"{function}(if(n < 0, e{at}, null)) as q{at}",
+        ]
+    return _grouped(net, _names(keys), sums)
+
+
+def _added(at: int, column: GroupColumn) -> list[str]:
+    """What is added up for a column."""
+    if column.how in (GROUP, MIN, MAX):
+        return []
+    if column.how == COUNT:
+        return [f"sum({_if(at, column, 's', '0')}) as v{at}"]
+    scale = str(column.type).rstrip(")").partition(",")[2] or "0" if "decimal" in str(column.type) else "0"
+    value = f"cast(x{at}_0 as {_SUM_TYPE.format(scale=scale)})"
+    return [
+        f"sum({_if(at, column, f'if(s > 0, {value}, -{value})')}) as v{at}",
+        f"sum({_if(at, column, 's', '0')}) as m{at}",
+        f"sum({_if(at, column, '1', '0')}) as c{at}",
+    ]
+
+
+def _if(at: int, column: GroupColumn, value: str, other: str = "null") -> str:
+    """Of the rows that count for a column."""
+    terms = [f"x{at}_{number} is not null" for number in range(len(column.values))]
+    if column.condition is not None:
+        terms.append(f"f{at}")
+    return f"if({' and '.join(terms)}, {value}, {other})" if terms else value
+
+
+def _grouped(rows: DataFrame, keys: Sequence[str], items: Sequence[str]) -> DataFrame:
+    return rows.groupBy(*keys).agg(*map(sf.expr, items))
+
+
+def _names(items: Sequence[str]) -> list[str]:
+    return [one.rpartition(" as ")[2] for one in items]
