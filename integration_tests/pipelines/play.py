@@ -20,7 +20,7 @@ from integration_tests.pipelines.oracle import Oracle, difference
 from integration_tests.pipelines.project import DEV, FULL, Done, Model, Project
 from tablestore_engine.api import Engine, SparkSettings
 
-KEYS, ALL, NOTHING = "affected keys", "all rows", "nothing changed"
+ALL, NOTHING = "all rows", "nothing changed"
 _KILL_SECONDS = 1.5  # a model that is killed has run at most so long
 
 
@@ -164,9 +164,10 @@ class Play:
 
 
 def _way(done: Done) -> tuple[str, str]:
-    """The strategy and the reason that the adapter gives."""
-    strategy, why = str(done.facts.get("evaluated") or "unknown"), str(done.facts.get("fallback") or "")
-    if strategy == KEYS and not done.facts.get("keys_affected"):
+    """The strategy and the reason that the adapter gives: why all rows are compared, or why there are no deltas."""
+    strategy = str(done.facts.get("evaluated") or "unknown")
+    why = str(done.facts.get("fallback") or done.facts.get("no_deltas") or "")
+    if strategy not in (ALL, "unknown") and not done.facts.get("keys_affected"):
         return NOTHING, why
     return strategy, why
 

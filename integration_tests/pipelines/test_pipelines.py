@@ -40,7 +40,7 @@ def test_tpch_models_equal_their_full_queries_after_each_batch(tmp_path: Path) -
     """New and deleted orders, changed customers, parts and suppliers: 27 tables have the rows of their queries, and no
     more of the 22 queries than before compare all rows.
     """
-    played = history(TpchFeed(0.002, 1, 0.01), tmp_path, batches=1, seed=1, conf=CONF)
+    played = history(TpchFeed(0.002, 1, 0.1), tmp_path, batches=1, seed=1, conf=CONF)
     assert played.findings == []
     assert played.compared == 27 * (2 + 1)  # DuckDB after the first load and the batch, Spark after the batch
     in_full = {name for name in ways(played, ALL) if not name.endswith("_top")}
@@ -74,7 +74,7 @@ def test_tpcdi_models_are_right_over_two_hundred_days(tmp_path: Path, number: in
 def test_tpch_models_are_right_after_killed_runs(tmp_path: Path) -> None:
     """Runs that die by SIGKILL in any model leave nothing behind that the next run would take for done."""
     played = history(
-        TpchFeed(0.01, SEED, 0.005), tmp_path, batches=12, seed=SEED, conf=CONF, full_each=4, kills=10
+        TpchFeed(0.01, SEED, 0.03), tmp_path, batches=12, seed=SEED, conf=CONF, full_each=4, kills=10
     )
     assert played.findings == []
     assert played.kills > 0
@@ -84,7 +84,7 @@ def test_tpch_models_are_right_after_killed_runs(tmp_path: Path) -> None:
 def test_an_error_in_affected_keys_is_found(tmp_path: Path) -> None:
     """Deletes that are not followed, put into the engine on purpose, are wrong rows here."""
     with planted("no-deletes"):
-        played = history(TpchFeed(0.002, 1, 0.01), tmp_path, batches=1, seed=1, conf=CONF)
+        played = history(TpchFeed(0.002, 1, 0.1), tmp_path, batches=1, seed=1, conf=CONF)
     wrong = " ".join(played.findings)
     assert "differs from DuckDB" in wrong
     assert "differs from Spark" in wrong
