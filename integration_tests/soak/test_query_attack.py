@@ -6,6 +6,7 @@ import pytest
 
 from integration_tests.soak.query_attack.attack import Attack
 from integration_tests.soak.query_attack.planted import DELTAS, PLANTS
+from integration_tests.soak.query_attack.queries import LINEAR
 from tests.doses import examples
 
 SEED, QUERIES, CHANGES = 20261125, 24, 4
@@ -30,5 +31,7 @@ def test_a_planted_error_is_found(plant: str) -> None:
     that lose a sign, old states, removed extremes, NULL or groups.
     """
     assert plant in PLANTS
-    report = Attack(SEED, QUERIES, CHANGES, models=20, plant=plant, shrinks=0, stop_after=1).run()
+    queries, changes, linear = (120, 6, 1.0) if plant in DELTAS else (QUERIES, CHANGES, LINEAR)
+    attack = Attack(SEED, queries, changes, models=20, plant=plant, shrinks=0, stop_after=1, linear=linear)
+    report = attack.run()
     assert [one.kind for one in report.findings][:1] == ["wrong rows"]

@@ -123,10 +123,11 @@ class Changes:
     rows: dict[str, dict[Key, Row]]
     gone: dict[str, list[Row]] = field(default_factory=dict)
     filters: dict[str, str] = field(default_factory=dict)  # view → its text now, if it is not the first
+    commits: tuple[int, ...] = (1, 1, 2, 2, 3)  # of a round, at random
 
     def round(self) -> tuple[Step, ...]:
-        """One to three commits; at times not all models are run afterwards."""
-        steps = [step for _ in range(self.rng.choice((1, 1, 2, 2, 3))) for step in self._steps()]
+        """Some commits; at times not all models are run afterwards."""
+        steps = [step for _ in range(self.rng.choice(self.commits)) for step in self._steps()]
         if self.views and self.rng.random() < 0.2:  # among the other changes it hardly ever came
             steps += self._view()
         if self.rng.random() < 0.05:

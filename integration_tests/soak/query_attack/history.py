@@ -78,6 +78,8 @@ def random_history(
             for one in tables
         },
     )
+    if linear == 1:  # for errors that show where several inputs change
+        changes.commits = (3, 4, 5, 6)
     made = tuple(changes.round() for _ in range(rounds))
     return History(seed, tables, rows, tuple(views), tuple(found), made)
 
