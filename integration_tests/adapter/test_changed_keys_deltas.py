@@ -9,6 +9,9 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs, Followed
+from dbt.adapters.tablestore.inputs.run_choice import RUNS_PROPERTY
+from dbt.adapters.tablestore.plan import run_costs
+from dbt.adapters.tablestore.plan.run_costs import PastRun, RunHistory
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_changed_keys_soundness import (
     KEYED,
@@ -220,3 +223,39 @@ def test_time_zones_and_dates_are_kept_in_merged_rows(feed: Shop) -> None:
     run(feed, "moments", evaluated="all rows")
     put(feed, "orders", {"id": [5, 6], "customer": [1, 1], "product": [7, 10], "amount": [40, -40]})
     by_deltas(feed, "moments")
+
+
+def _kept(shop: Shop, name: str) -> RunHistory:
+    newest = shop.engine.table(f"demo.{name}").newest_commit()
+    assert newest is not None
+    return RunHistory.read(newest.properties[RUNS_PROPERTY])
+
+
+def test_all_rows_are_computed_where_that_was_cheaper(feed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As soon as both ways have run; the choice is no warning, and `strategy` switches it off."""
+    model(feed, "star", STAR, "name")
+    model(feed, "kept", STAR, "name", more=", changed_keys={'strategy': 'deltas'}")
+    names = ("star", "kept")
+    total = sum(feed.engine.table(f"demo.{name}").facts().rows for name in ("orders", "products"))
+    run(feed, *names, evaluated="all rows")
+    assert feed.response("star")["seconds_expected"] == {"changes": None, "all rows": None}
+    monkeypatch.setattr(run_costs, "MARGIN_SECONDS", -1e9)  # all rows are always cheaper by enough
+    for amount in (50, 60):
+        put(feed, "orders", {"id": [5], "customer": [4], "product": [9], "amount": [amount]})
+        feed.dbt("run", "--select", *names)
+        for name in names:
+            check(feed, name)
+    responses = {name: feed.response(name) for name in names}
+    assert {name: one["evaluated"] for name, one in responses.items()} == {
+        "star": "all rows",
+        "kept": "deltas",
+    }
+    expected = responses["star"]["seconds_expected"]
+    assert expected["changes"] > 0 < expected["all rows"]
+    assert f"about {expected['all rows']:.1f} s, following 2 changed rows" in responses["star"]["fallback"]
+    star, kept = _kept(feed, "star"), _kept(feed, "kept")
+    assert [(one.is_whole, one.work) for one in star.runs] == [(True, total), (False, 1)]
+    assert [star.begun, kept.begun] == [PastRun(True, total + 1, 0.0, 3), PastRun(False, 2, 0.0, 3)]
+    model(feed, "star", f"{STAR} having count(*) > 0", "name")
+    run(feed, "star", evaluated="all rows")
+    assert _kept(feed, "star").runs == ()  # of another query

@@ -51,6 +51,10 @@ class ChangedKeys:
 
         return find
 
+    def now_ms(self) -> int:
+        """The engine's clock: epoch milliseconds, as snapshots have them."""
+        return self._warehouse.catalog.runtime.now_ms()
+
     def new_view(self) -> str:
         """A name for a temporary view of affected keys."""
         return f"tablestore_keys_{self._warehouse.catalog.runtime.new_uuid().replace('-', '')}"

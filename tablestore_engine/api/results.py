@@ -85,6 +85,15 @@ class TableFacts:
 
 
 @dataclass(frozen=True)
+class CommitInfo:
+    """A commit that changed rows, or moved the positions of their sources."""
+
+    snapshot_id: int
+    committed_at_ms: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class StagedInfo:
     """A staged snapshot: branch `name`, the base it was planned on, outcomes of its tests so far."""
 

@@ -14,7 +14,7 @@ from functools import partial
 
 import pyarrow as pa
 
-from tablestore_engine.api.results import StagedInfo, TableFacts
+from tablestore_engine.api.results import CommitInfo, StagedInfo, TableFacts
 from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
 from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_columns import ColumnChanges
@@ -30,7 +30,7 @@ from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.foreign_commits import find_foreign_commit, version_for_writer
-from tablestore_engine.store.metadata.commit_history import rows_version
+from tablestore_engine.store.metadata.commit_history import find_row_commit, rows_version
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.stream.changes_input import (
@@ -121,6 +121,11 @@ class Table(ColumnChanges, TableStates, TableReads, TableWrites):
     def commit_of_rows(self) -> str:
         """The newest commit that changed rows, partition expiry included; for ROWS_READ."""
         return rows_version(self.store.context.snapshots, self.store.context.newest_snapshot())
+
+    def newest_commit(self) -> CommitInfo | None:
+        """The newest one of a writer; compactions and statistics do not count."""
+        found = find_row_commit(self.store.snapshots, self.store.context.newest_snapshot())
+        return None if found is None else CommitInfo(found.id, found.time_millis, found.properties or {})
 
     def find_foreign_commit(self, own: Mapping[str, str]) -> Snapshot | None:
         """Of rows that were not written with these properties, or that came while such rows were computed."""

@@ -52,7 +52,8 @@ class TablestoreResponse(AdapterResponse):
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
     Of a changed_keys model: `evaluated` is "deltas", "affected keys" or "all rows"; `fallback` says why all rows were
     compared with a table that was there (else empty), `no_deltas` why keys were evaluated; `keys_affected` counts the
-    keys, `keys_evaluated` those for which a run with deltas evaluated the query.
+    keys; `seconds_expected`, by earlier runs, of following the changes and of computing all rows (None: no such run);
+    `keys_evaluated` are those for which a run with deltas evaluated the query.
     Of a microbatch: `input` is "empty" when metadata proved that its query gives no rows, so that it was not run.
     """
 
@@ -82,6 +83,7 @@ class TablestoreResponse(AdapterResponse):
     keys_affected: int | None = None
     keys_evaluated: int | None = None
     no_deltas: str | None = None
+    seconds_expected: dict[str, float | None] | None = None
     input: str | None = None
 
     def __post_init__(self) -> None:

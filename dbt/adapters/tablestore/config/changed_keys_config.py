@@ -18,6 +18,7 @@ STRATEGY = "changed_keys"
 _LIMIT = 0.3
 _KEYS = ("affected_by", "affected_key", "affected_limit", "changed_keys")
 _CHOICES = ("fallback", "volatile", "strategy")
+STRATEGIES = ("cheapest", "deltas", "affected_keys")
 ROWS_ALWAYS_FOLLOWED = 10_000  # so many changed rows are followed whatever share of the input they are
 
 
@@ -30,7 +31,7 @@ class Affected:
     `limit`: share of the rows of an input; where more changed (and more than ROWS_ALWAYS_FOLLOWED), all rows are
     compared. `is_strict`: a query that cannot be restricted to keys is an error. `allows_volatile`: functions like
     current_date() may be used; a row then has the value of the run that evaluated it. `has_deltas`: rows that follow
-    from changes and stored rows are not evaluated.
+    from changes and stored rows are not evaluated. `weighs_costs`: all rows are computed where that was cheaper.
     """
 
     key: tuple[str, ...]
@@ -40,6 +41,7 @@ class Affected:
     is_strict: bool = False
     allows_volatile: bool = False
     has_deltas: bool = True
+    weighs_costs: bool = True
 
     def find(self, table: str) -> tuple[str, ...] | None:
         """The expressions of an input (schema.table); None when it is not named. Names have no case."""
@@ -74,6 +76,7 @@ def read_affected(
             )
         by.append((str(table), expressions))
     choices = _read_choices(name, values.get("changed_keys"))
+    chosen = read_choice(name, "strategy", choices, STRATEGIES, STRATEGIES[0])
     return Affected(
         key,
         primary_key,
@@ -82,7 +85,8 @@ def read_affected(
         is_strict=read_choice(name, "fallback", choices, ("warn", "error"), "warn") == "error",
         allows_volatile=read_choice(name, "volatile", choices, ("refused", "allowed"), "refused")
         == "allowed",
-        has_deltas=read_choice(name, "strategy", choices, ("deltas", "affected_keys"), "deltas") == "deltas",
+        has_deltas=chosen != "affected_keys",
+        weighs_costs=chosen == "cheapest",
     )
 
 

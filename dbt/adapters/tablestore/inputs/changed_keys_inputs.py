@@ -23,11 +23,12 @@ from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
+from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RunChoice, read_history
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
 from tablestore_engine.spi import ChangesInput, PositionStep, TracedQuery
 
-NODE_PROPERTY = "dbt.node"  # of each commit of a model
+NO_CHOICE = RunChoice()
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class Followed:
     """`affected`: the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `evaluation`: how `affected` was found; its views are dropped behind the commit. `digest`: what made the rows.
+    `choice`: between changes and all rows; `is_chosen`: all rows, because that is cheaper.
     `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed, and
     `rows_read`, if the rows of this run follow from its rows.
     """
@@ -52,13 +54,24 @@ class Followed:
     foreign: str = ""
     rows_version: str = ""
     rows_read: str | None = None
+    choice: RunChoice = NO_CHOICE
+    is_chosen: bool = False
+
+    @property
+    def runs(self) -> str:
+        """For RUNS_PROPERTY of the commit."""
+        return self.choice.text(is_whole=self.affected is None)
 
 
 @dataclass(frozen=True)
 class _Input:
+    """`changed`: at most so many of its rows; `total`: of all."""
+
     table: str
     found: ChangesInput
     trouble: str
+    changed: int = 0
+    total: int = 0
 
     @property
     def pin(self) -> TableVersion | None:
@@ -79,6 +92,7 @@ def read_followed(
 
     Raises FixRequest TS1870, TS1871, TS1872, TS1470.
     """
+    begun_ms = engine.changed_keys.now_ms()
     own = engine.find_seen_table(query.model)
     rows_version = "" if own is None else own.rows_version()
     foreign = "" if own is None or is_new else _foreign(own, query)
@@ -86,38 +100,37 @@ def read_followed(
     seen = [engine.seen_table(name) for name in tables]
     inputs = [_input(table, known, query.affected, branch_of(str(table.identifier))) for table in seen]
     pins = {one.table: one.pin for one in inputs if one.pin is not None}
-    branches = {name: TableVersion(branch=found) for name in tables if (found := branch_of(name)) is not None}
-    with engine.changed_keys.trace(query.sql, versions={**branches, **pins}) as traced:
+    with engine.changed_keys.trace(query.sql, versions={**_branches(tables, branch_of), **pins}) as traced:
         if query.is_asked:
             check_query(query, traced, tables)
         digest = digest_of(query.text, traced.context(), query.affected)
         warnings = _warnings(query, traced) if is_new else ()
         steps = _steps(known, inputs, digest)
-        troubles = (one.trouble for one in inputs if one.trouble)
         volatile = f"its query uses {traced.volatile}" if traced.volatile and not query.is_asked else ""
-        reason = volatile or _difference(known.get(QUERY), digest) or foreign or next(troubles, "")
+        reason = volatile or _difference(known.get(QUERY), digest) or foreign or _trouble(inputs)
+        choice = _choice(own, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
+        cheaper = choice.reason if query.affected.weighs_costs and not reason and not is_new else ""
         evaluation = None
-        if not is_new and not reason:
+        if not (is_new or reason or cheaper):
             evaluation = evaluate(engine, query, traced, _changes(inputs), own)
-    reached = {source: text for source, text in known.items() if source not in steps}
-    reached |= {source: step.after for source, step in steps.items() if step.after is not None}
     clause = "" if evaluation is None else evaluation.clause
-    is_restricted = evaluation is not None and not clause
     affected = None if evaluation is None else evaluation.select or no_keys(query.model, query.affected.key)
     return Followed(
-        affected if is_restricted else None,
-        reason or clause,
+        None if clause else affected,
+        reason or cheaper or clause,
         steps,
         pins,
         tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
-        reached,
+        _reached(known, steps),
         clause,
         evaluation,
         digest,
         warnings,
         foreign,
         rows_version,
-        own.commit_of_rows() if own is not None and evaluation is not None and evaluation.is_merged else None,
+        _rows_read(own, evaluation),
+        choice,
+        bool(cheaper),
     )
 
 
@@ -225,6 +238,34 @@ def _steps(known: Mapping[str, str], inputs: Sequence[_Input], digest: str) -> d
     return steps
 
 
+def _branches(tables: Sequence[str], branch_of: Callable[[str], str | None]) -> dict[str, TableVersion]:
+    return {name: TableVersion(branch=found) for name in tables if (found := branch_of(name)) is not None}
+
+
+def _rows_read(own: Table | None, evaluation: Evaluation | None) -> str | None:
+    if own is None or evaluation is None or not evaluation.is_merged:
+        return None
+    return own.commit_of_rows()
+
+
+def _trouble(inputs: Sequence[_Input]) -> str:
+    return next((one.trouble for one in inputs if one.trouble), "")
+
+
+def _reached(known: Mapping[str, str], steps: Mapping[str, PositionStep]) -> dict[str, str]:
+    reached = {source: text for source, text in known.items() if source not in steps}
+    return reached | {source: step.after for source, step in steps.items() if step.after is not None}
+
+
+def _choice(
+    own: Table | None, query: ModelQuery, inputs: Sequence[_Input], begun_ms: int, *, is_same: bool
+) -> RunChoice:
+    """`is_same`: the query is that of the runs before."""
+    changed, total = sum(one.changed for one in inputs), sum(one.total for one in inputs)
+    history = read_history(own, query.node) if is_same else NO_CHOICE.history
+    return RunChoice(history, changed, total, begun_ms)
+
+
 def _foreign(own: Table, query: ModelQuery) -> str:
     found = own.find_foreign_commit({NODE_PROPERTY: query.node})
     if found is None:
@@ -243,7 +284,8 @@ def _positions(own: Table | None) -> Mapping[str, str]:
 def _input(table: Table, known: Mapping[str, str], affected: Affected, branch: str | None) -> _Input:
     name, position = str(table.identifier), known.get(table.source)
     if position is None:
-        return _Input(name, table.plan_changes(None, branch=branch), f"it has not read {name} yet")
+        found = table.plan_changes(None, branch=branch)
+        return _Input(name, found, f"it has not read {name} yet", total=table.facts().rows or 0)
     try:
         found = table.plan_changes(position, branch=branch)
         exact = table.count_changed_rows(found)
@@ -251,9 +293,11 @@ def _input(table: Table, known: Mapping[str, str], affected: Affected, branch: s
     except (FixRequest, NotFound) as gone:
         lost = table.plan_changes(None, branch=branch)
         step = None if lost.step is None else PositionStep(position, lost.step.after)
-        return _Input(name, ChangesInput(lost.source, lost.between, step, lost.next_snapshot), gone.what)
-    limit = max(affected.limit * (table.facts().rows or 0), ROWS_ALWAYS_FOLLOWED)
+        again = ChangesInput(lost.source, lost.between, step, lost.next_snapshot)
+        return _Input(name, again, gone.what, total=table.facts().rows or 0)
+    total = table.facts().rows or 0
+    limit = max(affected.limit * total, ROWS_ALWAYS_FOLLOWED)
     if rows is None or rows > limit:
         number = "an unknown number" if rows is None else f"{'up to ' if exact is None else ''}{rows:,}"
-        return _Input(name, found, f"{number} of rows of {name} changed")
-    return _Input(name, found, "")
+        return _Input(name, found, f"{number} of rows of {name} changed", rows or 0, total)
+    return _Input(name, found, "", rows, total)

@@ -48,7 +48,9 @@ class ChangedKeysModels:
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
         for warning in found.warnings:
             logger.warning(f"{relation.table_name}: {warning}")
-        if found.reason and not is_new:
+        if found.is_chosen:
+            logger.info(f"{relation.table_name}: all rows are computed, which is cheaper: {found.reason}")
+        elif found.reason and not is_new:
             text = f"{relation.table_name}: all rows are compared: {found.reason}"
             self._warned.warn(text, text)
         return replace(situation, affected=found.affected)
@@ -58,6 +60,8 @@ class ChangedKeysModels:
         followed = self._inputs.followed(node)
         if followed is None:
             return
+        expected = followed.choice.estimates
+        response.seconds_expected = {"changes": expected.changes, "all rows": expected.whole}
         if plan.action is not Action.INCREMENT:
             response.tell_evaluated("all rows", "", None)
         elif followed.affected is not None and plan.mode is WriteMode.UPSERT:

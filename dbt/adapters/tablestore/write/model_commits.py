@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import NODE_PROPERTY
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
+from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RUNS_PROPERTY
 from dbt.adapters.tablestore.inputs.stream_inputs import Taken
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -98,6 +98,8 @@ class ModelCommits:
             properties[ROWS_BEFORE] = followed.rows_version
             if followed.rows_read is not None:
                 properties[ROWS_READ] = followed.rows_read
+        if followed is not None and staged is None:  # a staged snapshot gets the time of its publication
+            properties[RUNS_PROPERTY] = followed.runs
         name = job.relation.table_name
         taken, meant, moved = self._take(node, name, action, whole=whole)
         steps = {**(FORGET_ALL if action.replaces else {}), **moved}
