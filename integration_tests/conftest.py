@@ -35,7 +35,7 @@ from integration_tests.interpreted import JAVA_OPTIONS
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
-from tests.garbage import collect_less
+from tests.garbage import collect_less, collect_young
 
 HERE = Path(__file__).parent
 _INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines"}
@@ -67,6 +67,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Nothing of the collected tests is garbage."""
     collect_less()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Clients and sessions of the test go with it."""
+    collect_young()
 
 
 @pytest.fixture(autouse=True)

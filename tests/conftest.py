@@ -12,7 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
-from tests.garbage import collect_less
+from tests.garbage import collect_less, collect_young
 from tests.slow_tests import name_of, read_slow
 
 settings.register_profile("no deadline", deadline=None)
@@ -34,6 +34,11 @@ def no_jvm() -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """Nothing of the collected tests is garbage."""
     collect_less()
+
+
+def pytest_runtest_logfinish() -> None:
+    """Clients and sessions of the test go with it."""
+    collect_young()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -171,7 +171,7 @@ def put(shop: Shop, table: str, *rows: tuple[int, int]) -> None:
 
 
 def test_changed_keys_model_calls_functions(net: Shop) -> None:
-    """A pure one is restricted to keys; a table below one is an input; another definition compares all rows."""
+    """A pure one is followed by deltas; a table below one is an input; another definition compares all rows."""
     net.write("models/sources.yml", SOURCES)
     net.write("functions/rate.yml", "functions: [{name: rate, arguments: [{name: k, data_type: bigint}], "
               "returns: {data_type: bigint}}]")  # fmt: skip
@@ -198,7 +198,7 @@ def test_changed_keys_model_calls_functions(net: Shop) -> None:
     assert net.response("pure")["evaluated"] == "all rows"
     put(net, "lines", (4, 44))
     net.dbt("build", "--select", "pure")
-    assert net.response("pure")["evaluated"] == "affected keys"
+    assert net.response("pure")["evaluated"] == "deltas"
 
 
 def test_volatile_function_is_refused_in_changed_keys(net: Shop) -> None:

@@ -83,7 +83,7 @@ def test_keys_of_others_are_named_once(shop: Shop) -> None:
 
 
 def test_a_materialized_view_equals_its_query_after_each_run(shop: Shop) -> None:
-    """A table by changed_keys: a later run evaluates the keys that changed; without a key it is refused by name."""
+    """A table by changed_keys: a later run follows changes; without a key it is refused by name."""
     shop.engine.sql("create schema demo")
     shop.engine.sql("create table demo.feed (id int, c string, n int, primary key (id))")
     shop.engine.sql("insert into demo.feed values (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
@@ -96,7 +96,7 @@ def test_a_materialized_view_equals_its_query_after_each_run(shop: Shop) -> None
     shop.engine.sql("insert into demo.feed values (2, 'b', 5), (4, 'c', 1)")
     shop.dbt("run", "--select", "m")
     assert sorted(shop.rows("select * from demo.m")) == [("a", 1), ("b", 8), ("c", 1)]
-    assert shop.response("m")["evaluated"] == "affected keys"
+    assert shop.response("m")["evaluated"] == "deltas"
     shop.dbt("docs", "generate")
     shop.write("models/m.sql", "{{ config(materialized='materialized_view') }}\n" + text)
     shop.dbt("run", "--select", "m", ok=False)

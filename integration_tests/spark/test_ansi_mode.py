@@ -74,7 +74,7 @@ SAME = {
     "spark/class_archive.py": "a query that fills a class archive; its rows are not read",
     "spark/traced_query.py": "a sum of 1 and -1; floats as text, which both modes write alike",
     "spark/changed_rows_text.py": "a sum of 1 and -1; floats as text, which both modes write alike",
-    "spark/delta_query.py": "values to DECIMAL(38) of their scale, which has room; without: test_a_change_without_room_…",
+    "spark/delta_query.py": "values to DECIMAL(38) of their scale: test_a_change_without_room_is_left_to_the_query",
     "spark/merged_groups.py": "Arrow casts, not Spark",
     "spark/incoming_frame.py": "constants; conditions are the user's",
     "spark/write.py": "numbers of buckets as BIGINT, hash values of 32 bits",

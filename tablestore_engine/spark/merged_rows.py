@@ -38,11 +38,16 @@ class MergedRows:
 
 def merge_rows(found: pa.Table, names: Sequence[str], key: Sequence[str], find_rows: FindRows) -> MergedRows:
     """`found`: columns of the result, then `n`, how often more than before the result has the row, never 0."""
-    rows = found.rename_columns([*names, "n"])
-    keys, net = rows.select(key), np.asarray(rows.column("n").combine_chunks())
-    frame = _frame(keys).with_columns(pl.Series("n", net), pl.int_range(pl.len()).alias("at"))
+    rows, net = (
+        found.drop_columns(["n"]).rename_columns(names),
+        np.asarray(found.column("n").combine_chunks()),
+    )
+    keys, places = rows.select(key), [f"k{at}" for at in range(len(key))]  # users' names may be any
+    frame = _frame(keys.rename_columns(places)).with_columns(
+        pl.Series("n", net), pl.int_range(pl.len()).alias("at")
+    )
     plus, minus = pl.col("n") > 0, pl.col("n") < 0
-    of_key = frame.group_by(list(key), maintain_order=True).agg(
+    of_key = frame.group_by(places, maintain_order=True).agg(
         plus.sum().alias("plus"), minus.sum().alias("minus"), (pl.col("n").abs().max() > 1).alias("many"),
         pl.col("at").filter(plus).first().alias("new"), pl.col("at").filter(minus).first().alias("gone"),
         pl.col("at").first().alias("at"),
@@ -57,10 +62,9 @@ def merge_rows(found: pa.Table, names: Sequence[str], key: Sequence[str], find_r
     )
     puts = of_key.filter(~pl.Series(again) & (pl.col("plus") == 1))["new"].to_arrow()
     gone = of_key.filter(~pl.Series(again) & (pl.col("plus") == 0))["gone"].to_arrow()
-    result = rows.select(names)
     return MergedRows(
         pa.concat_tables([
-            with_kind(result.take(puts), RowKind.INSERT), with_kind(result.take(gone), RowKind.DELETE),
+            with_kind(rows.take(puts), RowKind.INSERT), with_kind(rows.take(gone), RowKind.DELETE),
         ]),
         keys.take(of_key.filter(pl.Series(again))["at"].to_arrow()),
     )  # fmt: skip
@@ -68,10 +72,11 @@ def merge_rows(found: pa.Table, names: Sequence[str], key: Sequence[str], find_r
 
 def positions_in(keys: pa.Table, rows: pa.Table, key: Sequence[str]) -> pa.Array:
     """For each key the number of its row, or NULL."""
-    left = _frame(keys.select(key)).with_row_index("__ts_at")
-    right = _frame(rows.select(key)).with_row_index("__ts_found")
-    joined = left.join(right, on=list(key), how="left").sort("__ts_at")
-    return joined["__ts_found"].to_arrow()
+    places = [f"k{at}" for at in range(len(key))]
+    left = _frame(keys.select(key).rename_columns(places)).with_row_index("at")
+    right = _frame(rows.select(key).rename_columns(places)).with_row_index("found")
+    joined = left.join(right, on=places, how="left").sort("at")
+    return joined["found"].to_arrow()
 
 
 def _frame(rows: pa.Table) -> pl.DataFrame:

@@ -224,18 +224,21 @@ def test_sum_of_decimals_fits_its_digits_or_is_evaluated() -> None:
         assert merged.again.to_pylist() == [{"k": 2}, {"k": 3}]
 
 
-def test_signed_rows_of_a_key_are_put_deleted_or_evaluated() -> None:
-    """By their number, and for a first row by what is stored; NULL is no stored key."""
+@pytest.mark.parametrize(
+    ("key", "value"), [("k", "v"), ("n", "at"), ("at", "n"), ("plus", "minus"), ("k0", "found"), ("r1", "r0")]
+)
+def test_signed_rows_of_a_key_are_put_deleted_or_evaluated(key: str, value: str) -> None:
+    """By their number, and for a first row by what is stored; NULL is no stored key. Columns have any names."""
     found = pa.table({
         "r0": pa.array([1, 1, 2, 3, 4, 5, 5, 6, 6, None], pa.int64()),
         "r1": ["old", "new", "gone", "first", "double", "a", "b", "c", "d", "null"],
         "n": pa.array([-1, 1, -1, 1, 1, 1, 1, 2, -1, 1], pa.int64()),
     })  # fmt: skip
-    stored = pa.table({"k": [1, 2, 4], "v": ["old", "gone", "there"]})
-    merged = merge_rows(found, ["k", "v"], ["k"], find_in(stored, "k"))
+    stored = pa.table({key: [1, 2, 4], value: ["old", "gone", "there"]})
+    merged = merge_rows(found, [key, value], [key], find_in(stored, key))
     assert merged.rows.to_pylist() == [
-        {"k": 1, "v": "new", "_ROW_KIND": 0},
-        {"k": 3, "v": "first", "_ROW_KIND": 0},
-        {"k": 2, "v": "gone", "_ROW_KIND": 3},
+        {key: 1, value: "new", "_ROW_KIND": 0},
+        {key: 3, value: "first", "_ROW_KIND": 0},
+        {key: 2, value: "gone", "_ROW_KIND": 3},
     ]
-    assert merged.again.column("k").to_pylist() == [4, 5, 6, None]
+    assert merged.again.column(key).to_pylist() == [4, 5, 6, None]

@@ -39,6 +39,7 @@ MOVING = frozenset(
         KafkaError._TIMED_OUT,
         KafkaError._TRANSPORT,
         KafkaError._ALL_BROKERS_DOWN,  # at this moment: the client connects again by itself
+        KafkaError._DESTROY_BROKER,  # the connection to a bootstrap address ended when its node became known
         KafkaError._NOENT,  # librdkafka's answer to list_offsets while none of the partitions asked has a leader
     }
 )
