@@ -88,7 +88,6 @@ class TableFacts:
 class CommitInfo:
     """A commit that changed rows, or moved the positions of their sources."""
 
-    snapshot_id: int
     committed_at_ms: int
     properties: Mapping[str, str] = field(default_factory=dict)
 

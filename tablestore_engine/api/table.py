@@ -125,7 +125,7 @@ class Table(ColumnChanges, TableStates, TableReads, TableWrites):
     def newest_commit(self) -> CommitInfo | None:
         """The newest one of a writer; compactions and statistics do not count."""
         found = find_row_commit(self.store.snapshots, self.store.context.newest_snapshot())
-        return None if found is None else CommitInfo(found.id, found.time_millis, found.properties or {})
+        return None if found is None else CommitInfo(found.time_millis, found.properties or {})
 
     def find_foreign_commit(self, own: Mapping[str, str]) -> Snapshot | None:
         """Of rows that were not written with these properties, or that came while such rows were computed."""

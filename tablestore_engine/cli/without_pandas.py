@@ -1,7 +1,7 @@
 """Commands of the command line handle no pandas frames, but pyarrow imports pandas with the first value it makes.
 
-WHY        pandas takes 0.3 s and 40 MB of each command. pyarrow asks once whether pandas can be imported. Whoever
-           imports pandas later gets it as usual, and `to_pandas` works.
+WHY        pandas takes 0.3 s and 40 MB of each command. pyarrow asks once whether pandas can be imported. Later
+           imports of pandas work as usual, and so does `to_pandas`.
 INVARIANT  REQUIRES a process of one command that runs no code of users: pyarrow takes no value for one of pandas then.
 """
 

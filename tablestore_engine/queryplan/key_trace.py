@@ -29,6 +29,7 @@ from tablestore_engine.queryplan.trace_steps import (
     Either,
     Expanded,
     Matched,
+    OnChildren,
     OneRow,
     RowsWhere,
     RowsWithPast,
@@ -36,7 +37,6 @@ from tablestore_engine.queryplan.trace_steps import (
     Select,
     Step,
     Stored,
-    Unfolded,
 )
 
 
@@ -242,7 +242,7 @@ class _Builder:
                 return below
             case "Generate":
                 made = frozenset(output_ids(node)) - frozenset(output_ids(node.children[0]))
-                return TracedPart(Unfolded(below.step, node.path), below.columns | made)
+                return TracedPart(OnChildren(node.path, (below.step,)), below.columns | made)
             case "Expand":
                 numbers = _numbers(node, needed)
                 output = node.fields["output"]

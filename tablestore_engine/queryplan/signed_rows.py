@@ -5,8 +5,8 @@ over the changed rows of a table alone, with their signs (+1 added, -1 removed),
 
 CHANGE     for which nodes a `changed_keys` run follows signed rows instead of keys
 PROOF   The occurrences change one after another, in the order of the plan. For each one: its leaf gives its signed
-        changed rows, every occurrence before it the rows of now, every one behind it the rows of before, as rows of now
-        (+1) with its changed rows under the opposite sign. A join multiplies signs. The sum over all occurrences is the
+        changed rows, every occurrence before it its new rows, every one behind it its old rows: the new ones (+1) and
+        its changed rows under the opposite sign. A join multiplies signs. The sum over all occurrences is the
         difference between the new and the old rows of the node; a row may come with both signs, which then cancel.
 INVARIANT  what is not listed in LINEAR or as a join below raises NoDelta. No kind of node counts as linear by default.
 INVARIANT  a part of the plan without a changed occurrence has the same rows before and after: it is reproducible.
@@ -115,7 +115,7 @@ class SignedRows:
     # ---- a side without that occurrence --------------------------------------------------------------------
 
     def _state(self, node: PlanNode, occurrence: Occurrence) -> SignedPart:
-        """Its rows when the occurrences before this one have changed, and those behind it have not."""
+        """New rows of the occurrences before this one, old rows of those behind it."""
         later = [
             one for one in self._changed if one.path > occurrence.path and _is_within(one.path, node.path)
         ]

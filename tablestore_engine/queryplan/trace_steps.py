@@ -89,14 +89,6 @@ class Either:
 
 
 @dataclass(frozen=True)
-class Unfolded:
-    """The Generate node over other rows."""
-
-    child: Step
-    node: Path
-
-
-@dataclass(frozen=True)
 class Expanded:
     """Some columns of the Expand node (by their numbers) over other rows."""
 
@@ -155,14 +147,7 @@ def read_paths(step: Step) -> frozenset[Path]:
             return read_paths(left) | read_paths(right)
         case Either(children) | OnChildren(_, children):
             return frozenset[Path]().union(*map(read_paths, children))
-        case (
-            Select(child)
-            | RowsWhere(child)
-            | Unfolded(child)
-            | Expanded(child)
-            | Signed(child)
-            | SignedExpand(child)
-        ):
+        case Select(child) | RowsWhere(child) | Expanded(child) | Signed(child) | SignedExpand(child):
             return read_paths(child)
 
 
@@ -175,7 +160,6 @@ Step = (
     | RowsWhere
     | Matched
     | Either
-    | Unfolded
     | Expanded
     | SignedChanges
     | Signed

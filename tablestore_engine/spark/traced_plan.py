@@ -38,7 +38,6 @@ from tablestore_engine.queryplan.trace_steps import (
     SignedExpand,
     Step,
     Stored,
-    Unfolded,
 )
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
@@ -178,8 +177,6 @@ class PlanBuilder:
                 return self._inner.join(*sides, self._all(conditions) if conditions else None)
             case Either(children):
                 return self._inner.union([self._plan(child) for child in children])
-            case Unfolded(child, node):
-                return self._inner.on_children(self._parts.node(node), [self._plan(child)])
             case Expanded(child, node, numbers):
                 return self._inner.expand(self._parts.node(node), numbers, self._plan(child))
             case _:

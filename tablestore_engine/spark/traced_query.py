@@ -41,6 +41,7 @@ from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_
 from tablestore_engine.spark.delta_query import DeltaQuery, plan_deltas
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.local_changes import LocalRows
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.moving_times import find_moving_time
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
@@ -114,6 +115,7 @@ class TracedQuery:
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
         self._definitions = SessionDefinitions()
+        self._local: dict[Range, LocalRows | None] = {}  # a range is looked up once, not for each occurrence
         try:
             plan = TracedPlan(PlanBuilderNodes(resolver.session), frame, self._names)
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
@@ -346,10 +348,12 @@ class TracedQuery:
         self, ranges: Mapping[str, Range], table: str, names: Sequence[str], kind: ChangedKind
     ) -> Jvm:
         """The analyzed plan of the changed rows of a table."""
-        local = self._resolver.local_changes.find(*ranges[table.lower()])
-        if local is not None:
+        wanted = ranges[table.lower()]
+        if wanted not in self._local:
+            self._local[wanted] = self._resolver.local_changes.find(*wanted)
+        if (local := self._local[wanted]) is not None:
             return local.frame(self._resolver.session, names, kind)._jdf.queryExecution().analyzed()
-        source = _relation(*ranges[table.lower()])
+        source = _relation(*wanted)
         text = changed_rows_text(source, names, self._groups(table, names), kind)
         frame, _ = self._resolver.whole_query(text, self._overrides)
         return frame._jdf.queryExecution().analyzed()

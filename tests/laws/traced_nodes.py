@@ -246,8 +246,6 @@ def traced_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables)
             return [row for row in pairs if all(_holds(root, one, row) for one in conditions)]
         case steps.Either(children):
             return [row for child in children for row in run(child)]
-        case steps.Unfolded(child, path):
-            return [made for row in run(child) for made in over_row(node_at(root, path), row)]
         case steps.Expanded(child, path, numbers):
             return [made for row in run(child) for made in over_row(node_at(root, path), row, numbers)]
         case _:

@@ -4,7 +4,7 @@ CHANGE     how a merge reads and writes files
 Steps      1 find hits, in one step or, of many rows, one key range after the other (merge_steps); of each step:
            2 fetch old rows, as few columns as the question needs  3 let them meet (lsm.merge) and decide
            4 write the run on  5 write the changelog on  6 new vectors
-Memory     a step of rows (row_budget) beside the batch, however many it has, and however many give way.
+Memory     a step of rows (row_budget) beside the batch, however many it has, and however many are replaced.
 INVARIANT  old rows are read only if someone asks: changelog, sequence field, comparison, or an engine that combines.
 INVARIANT  nothing here knows what becomes of a key: rows are brought to lsm.merge, and what it says is placed.
 """
@@ -59,7 +59,7 @@ class Target:
 class _Found:
     """What the bucket holds for a step: hits, their old rows in hit order (first column their numbers), the rest.
 
-    `picked`: which hits, in hit order, are rows that give way.
+    `picked`: which hits, in hit order, are rows that are replaced.
     """
 
     hits: Hits
@@ -193,7 +193,7 @@ def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target
 def _picked_masks(
     files: DataFiles, state: BucketState, target: Target, cache: KeyCache | None
 ) -> dict[str, Mask]:
-    """Path → positions of rows that give way, for the files that have any. Whole keys are looked up."""
+    """Path → positions of rows that are replaced, for the files that have any. Whole keys are looked up."""
     picks, schema = target.picks, files.schema
     if picks is None:
         return {}
@@ -227,7 +227,7 @@ def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, .
 
 
 def _merge(files: DataFiles, batch: Batch, found: _Found) -> MergeResult:
-    """The batch and the stored rows that it hits. The sequence field does not protect rows that give way."""
+    """The batch and the stored rows that it hits. The sequence field does not protect rows that are replaced."""
     hits = found.hits.incoming
     newer = None
     if found.old is not None and batch.sequence is not None and not bool(found.picked.all()):

@@ -73,7 +73,7 @@ class Situation:
 
 @dataclass(frozen=True)
 class BuildPlan:
-    """One write; `replaces` says which stored rows give way to those of the query (mode replace). `skip_unchanged`:
+    """One write; `replaces`: stored rows that those of the query replace (mode replace). `skip_unchanged`:
     rows of the query that equal stored ones are no changes.
     """
 

@@ -1,9 +1,9 @@
 """Whether a run of a `changed_keys` model follows its changes or computes all rows: by what its earlier runs took.
 
 CHANGE     when a `changed_keys` model computes all rows because that is cheaper
-Rule       changes are followed, unless all rows would save FACTOR and MARGIN_SECONDS. What following takes is the
-           fastest run with changed rows of the same power of ten; where there is none, of the nearest smaller power,
-           which is a lower bound; else it is tried. What all rows take grows with the rows of the inputs.
+Rule       changes are followed, unless that takes longer than all rows by FACTOR and MARGIN_SECONDS. It takes what the
+           fastest run took with changed rows of the same power of ten; where there is none, of the nearest smaller
+           power, which is a lower bound; else it is tried. What all rows take grows with the rows of the inputs.
 INVARIANT  both ways give the same rows: a wrong choice costs time, nothing else. A run that is AGE runs old is
            forgotten, so that its way is tried again.
 CRASH      a run's seconds become known with its commit; a run that was killed has none.
