@@ -260,8 +260,6 @@ def _refused(
 REFUSED: dict[str, tuple[str, Kind]] = {
     "aggregation": _refused("merge engine", merge_engine="aggregation", fields__n__aggregate_function="sum"),
     "partial_update": _refused("merge engine", merge_engine="partial-update"),
-    "first_row": _refused("merge engine", merge_engine="first-row", changelog_producer="lookup"),
-    "ignore_delete": _refused("ignored deletes", ignore_delete="true"),
     "postponed_bucket": _refused("postponed bucket", bucket="-2"),
     "row_tracking": _refused("row tracking", keyed=False, row_tracking__enabled="true"),
     "orc": _refused("orc", keyed=False, file__format="orc"),

@@ -163,10 +163,6 @@ CAPABILITIES: tuple[Capability, ...] = (
         "this changelog is not produced here", read=True, fix=_CONVERT,
     ),
     Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
-    Capability(
-        "ignored deletes", option_like(r"((first-row|deduplicate|partial-update)\.)?ignore-delete", only_true=True),
-        "deletes in files would have to be skipped",
-    ),
     Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
     Capability("nullable primary key", option_in("primary-key.nullable"), "keys are NOT NULL here"),
     Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),

@@ -20,7 +20,9 @@ class Deduplicate:
     """The last version in merge order wins."""
 
     newest_wins: bool = True
+    keeps_stored: bool = False
     combines: bool = False
+    takes_retractions: bool = True
 
     def merge(self, versions: Versions) -> Merged:
         """The newest version of each key."""

@@ -102,8 +102,11 @@ def merge_with_stored(engine: MergeEngine, incoming: IncomingRecords, stored: St
     meeting = np.flatnonzero(~stored.gives_way)
     if not len(meeting):
         return MergeResult(incoming.rows, incoming.deletes, stored.hits, kept)
-    if engine.newest_wins:  # then the order of a pair says it all: no pairs are made of millions of rows
-        kept = kept if stored.newer is None else stored.newer & ~stored.gives_way
+    if (
+        engine.newest_wins or engine.keeps_stored
+    ):  # the place in a pair says it all: none is made of millions of rows
+        stays = np.True_ if engine.keeps_stored else stored.newer
+        kept = kept if stays is None else stays & ~stored.gives_way
         deletes = incoming.deletes.copy()
         deletes[stored.hits[kept]] = False
         return MergeResult(incoming.rows, deletes, stored.hits, kept)

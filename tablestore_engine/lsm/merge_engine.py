@@ -33,13 +33,21 @@ class Merged:
 
 
 class MergeEngine(Protocol):
-    """One value of the option `merge-engine`. Stateless: one instance serves every table and thread."""
+    """The option `merge-engine` of one table, with the options of its columns. A value: threads share it."""
 
     @property
     def newest_wins(self) -> bool:
         """Whether the newest version is the row of its key, whole: a row put again is that row, and a -U beside another
         row of its key says nothing.
         """
+
+    @property
+    def keeps_stored(self) -> bool:
+        """Whether a stored row stays whatever comes: then readers need no deletion vectors."""
+
+    @property
+    def takes_retractions(self) -> bool:
+        """Whether -U and -D are versions; else they are refused (TS1657)."""
 
     @property
     def combines(self) -> bool:

@@ -7,17 +7,22 @@ INVARIANT  its names are those of options.MERGE_ENGINES, which the checks below 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.deduplicate import Deduplicate
+from tablestore_engine.lsm.first_row import FirstRow
 from tablestore_engine.lsm.merge_engine import MergeEngine
 
-ENGINES: dict[str, MergeEngine] = {
-    "deduplicate": Deduplicate(),
+ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
+    "deduplicate": lambda _schema: Deduplicate(),
+    "first-row": lambda _schema: FirstRow(),
 }
 
 
-def get_engine(name: str) -> MergeEngine:
-    """The engine of that name, however it is spelt. Raises Unsupported TS1655."""
+def get_engine(name: str, schema: TableSchema) -> MergeEngine:
+    """The engine of that name, however it is spelt, for the columns of a table. Raises Unsupported TS1655."""
     found, built = ENGINES.get(name.strip().lower()), ", ".join(ENGINES)
     if found is None:
         raise Unsupported(
@@ -26,4 +31,4 @@ def get_engine(name: str) -> MergeEngine:
             why=f"rows would be merged wrongly; built: {built}",
             fix="use the table with an engine that knows this merge engine",
         )
-    return found
+    return found(schema)

@@ -37,8 +37,13 @@ class VersionFile:
     sequence: SequenceOrder | None = None
 
 
-def deleted_positions(engine: MergeEngine, files: Sequence[VersionFile]) -> Mapping[str, BitMap]:
-    """File name → positions that a reader must skip; files without any are left out. Raises Unsupported TS1656."""
+def deleted_positions(
+    engine: MergeEngine, files: Sequence[VersionFile], *, ignores_deletes: bool = False
+) -> Mapping[str, BitMap]:
+    """File name → positions that a reader must skip; files without any are left out. Raises Unsupported TS1656.
+
+    ignores_deletes   rows that retract take nothing away
+    """
     if engine.combines:
         raise Unsupported(
             "TS1656",
@@ -48,7 +53,9 @@ def deleted_positions(engine: MergeEngine, files: Sequence[VersionFile]) -> Mapp
         )
     deleted: dict[str, BitMap] = {}
     for section in _sections([file for file in files if file.keys.height]):
-        deleted.update(_of_one(section[0]) if len(section) == 1 else _of_section(engine, section))
+        deleted.update(
+            _of_one(section[0]) if len(section) == 1 else _of_section(engine, section, ignores_deletes)
+        )
     return {name: positions for name, positions in deleted.items() if positions}
 
 
@@ -56,20 +63,22 @@ def _of_one(file: VersionFile) -> dict[str, BitMap]:
     return {file.name: to_bitmap(np.flatnonzero(retracts(file.kinds)))}
 
 
-def _of_section(engine: MergeEngine, files: Sequence[VersionFile]) -> dict[str, BitMap]:
+def _of_section(
+    engine: MergeEngine, files: Sequence[VersionFile], ignores_deletes: bool
+) -> dict[str, BitMap]:
     """All versions of the section meet; of each key the one that stands for it survives if it adds."""
     taken_away = retracts(np.concatenate([file.kinds for file in files]))
     sequences = [file.sequence for file in files if file.sequence is not None]
     field = SequenceOrder.stacked(sequences) if sequences else None
     numbers = np.concatenate([file.sequence_numbers for file in files])
-    versions = sort_versions(
+    keys, order = (
         pl.concat([file.keys for file in files]),
-        taken_away,
         SequenceOrder.of_stored(field, numbers, ~taken_away),
     )
-    merged = merge_versions(engine, versions)
+    counted = np.flatnonzero(~taken_away) if ignores_deletes else np.arange(len(taken_away))
+    merged = merge_versions(engine, sort_versions(keys[counted], taken_away[counted], order.at(counted)))
     survives = np.zeros(len(taken_away), dtype=np.bool_)
-    survives[merged.winners[~merged.deletes]] = True
+    survives[counted[merged.winners[~merged.deletes]]] = True
     out, at = {}, 0
     for file in files:
         out[file.name] = to_bitmap(np.flatnonzero(~survives[at : at + file.keys.height]))

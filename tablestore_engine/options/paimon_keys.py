@@ -38,7 +38,7 @@ file-reader-async-threshold file.block-size file.compression.per.level file.form
 file.suffix.include.compression filesystem.job-level-settings.enabled force-lookup
 format-table.commit-hive-sync-url format-table.file.compression format-table.implementation
 format-table.partition-path-only-value format-table.scan.list-parallelism full-compaction.delta-commits
-full-text-index.search-mode ignore-delete ignore-update-before incremental-to-auto-tag
+full-text-index.search-mode ignore-update-before incremental-to-auto-tag
 legacy-timestamp-mapping.enabled local-kv-db.block-size local-merge-buffer-size local-sort.max-num-file-handles
 log.system.auto-register log.system.auto-register-timeout lookup-compact lookup-compact.max-interval lookup-wait
 lookup.async lookup.async-thread-number lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache

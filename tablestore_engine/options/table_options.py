@@ -41,7 +41,7 @@ class Scope(StrEnum):
     ENGINE = "engine"  # our own bookkeeping
 
 
-MERGE_ENGINES = ("deduplicate",)
+MERGE_ENGINES = ("deduplicate", "first-row")
 
 
 @dataclass(frozen=True)
@@ -72,12 +72,13 @@ _ROWS = (  # one option, one row
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
     Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
     Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
-    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}.", ("deduplicate", "partial-update", "aggregation", "first-row")),
+    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}. deduplicate: the newest version. first-row: the first one, for ever; such a table has no deletion vectors.", ("deduplicate", "partial-update", "aggregation", "first-row")),
+    Option("ignore-delete", _B, "false", Scope.MERGE, False, "true: rows that retract (-U, -D) are left out when they are written, and passed over where they are stored. DELETE and overwrites still take rows away."),
     Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
     Option("sequence.field.sort-order", _E, "ascending", Scope.MERGE, False, "Which end of the sequence field is newest.", ("ascending", "descending")),
     Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); none writes none.", ("none", "input", "lookup", "full-compaction")),
     Option("changelog-producer.row-deduplicate", _B, "false", Scope.MERGE, True, "true: an update with equal values is no change. All columns are compared, which costs time."),
-    Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create; append-only tables get it too, so that deletes mark rows instead of rewriting files."),
+    Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create, but for first-row, which needs none; append-only tables get it too, so that deletes mark rows instead of rewriting files."),
     Option("deletion-vectors.bitmap64", _B, "false", Scope.MERGE, True, "Write deletion vectors in the 64-bit form, which Paimon's Java readers from 1.0 and Flink know, and pypaimon does not. Readers know both forms."),
     Option("write-only", _B, "true", Scope.MERGE, True, "true: writers of other engines do not compact. They write level 0, which no reader shows before our next commit or compaction. false: they compact, and no other writer may commit meanwhile (engines.md). Our own writers follow tablestore.compaction."),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),

@@ -20,7 +20,7 @@ from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_prod
 from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import get_engine
-from tablestore_engine.options import OptionSet, StatsMode, check_expiration_strategy
+from tablestore_engine.options import MERGE_ENGINES, OptionSet, StatsMode, check_expiration_strategy
 from tablestore_engine.store.retention import PartitionRule, Retention
 
 KEYED_FILE_BYTES = 128 << 20
@@ -62,8 +62,10 @@ class TableTraits:
 
     @property
     def has_inbox(self) -> bool:
-        """Whether level 0 is other writers' inbox: keyed with vectors. Else readers merge, and we do not write."""
-        return self.schema.is_keyed and self.has_vectors
+        """Whether level 0 is other writers' inbox: keyed with vectors, or of an engine that needs none. Else readers
+        merge, and we do not write.
+        """
+        return self.schema.is_keyed and (self.has_vectors or self.merge_engine.keeps_stored)
 
     @property
     def changelog_producer(self) -> ChangelogProducer:
@@ -78,10 +80,21 @@ class TableTraits:
         producer = self.changelog_producer
         return self.level_count - 1 if producer.tells_last else int(producer.tells_late)
 
-    @property
+    @cached_property
     def merge_engine(self) -> MergeEngine:
         """How versions of a key become one. Raises Unsupported TS1655."""
-        return get_engine(self._stored("merge-engine", "deduplicate"))
+        return get_engine(self.merge_engine_name, self.schema)
+
+    @property
+    def merge_engine_name(self) -> str:
+        """As the table spells it."""
+        return self._stored("merge-engine", "deduplicate")
+
+    @cached_property
+    def ignores_deletes(self) -> bool:
+        """Whether -U and -D rows are left out (option `ignore-delete`, under its older names too)."""
+        keys = ("ignore-delete", *(f"{engine}.ignore-delete" for engine in MERGE_ENGINES))
+        return any(self._stored(key, "false").strip().lower() == "true" for key in keys)
 
     @cached_property
     def sequence_fields(self) -> tuple[str, ...]:

@@ -146,6 +146,14 @@ def _changelog(root: Path, options: Options) -> object:
     return sum(pq.read_table(path).num_rows for path in _data(root, "changelog"))
 
 
+def _rows_after_a_delete(root: Path, options: Options) -> object:
+    """What is left of two rows."""
+    store = make_table(root, options=options)
+    put(store, row(1), row(2))
+    delete(store, row(1))
+    return rows_of(store)
+
+
 def _after_a_delete(root: Path, options: Options) -> object:
     """Vectors, or files written anew."""
     store = make_table(root, keys=(), options=options)
@@ -457,7 +465,8 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "bucket-function.type": ((None, "mod", "hive"), _buckets({"bucket": "3"})),
     "partition.default-name": ((None, "nothing"), _partition("name", None)),
     "partition.legacy-name": ((None, "false"), _partition("day", date(2026, 1, 1))),
-    "merge-engine": ((None, "first-row"), _outcome(row(1))),
+    "merge-engine": ((None, "first-row"), _survivor({})),
+    "ignore-delete": ((None, "true"), _rows_after_a_delete),
     "sequence.field": ((None, "n"), _survivor({})),
     "sequence.field.sort-order": ((None, "descending"), _survivor({"sequence.field": "n"})),
     "changelog-producer": (("lookup", "none"), _changelog),

@@ -35,7 +35,8 @@ def merged_positions(reader: FileReader, files: Sequence[StoredFile]) -> Mapping
     for pieces in read_ranges(reader, files, columns, keep=(SEQUENCE_NUMBER, VALUE_KIND)):
         firsts = {piece.source.meta.file_name: piece.first for piece in reversed(pieces)}
         versions = [_version_file(list(mine), traits) for _, mine in groupby(pieces, key=_file_name)]
-        for name, hidden in deleted_positions(traits.merge_engine, versions).items():
+        dead = deleted_positions(traits.merge_engine, versions, ignores_deletes=traits.ignores_deletes)
+        for name, hidden in dead.items():
             found[name] = found.get(name, BitMap()) | hidden.shift(firsts[name])
     return found
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.errors import StorageError
-from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_APPEND, DataFileMeta
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
@@ -38,6 +38,7 @@ from tablestore_engine.store.files.rolling_writer import RollingWriter
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, keys_of_partition
 from tablestore_engine.store.merge.lookup import FileHits, Hits, KeyCache, fetch, find_hits
 from tablestore_engine.store.merge.merge_steps import Batches, MergeStep, find_steps
+from tablestore_engine.store.merge.rows_left import without_rows
 from tablestore_engine.store.rows.incoming_batch import Batch, sequence_of
 from tablestore_engine.store.rows.row_equality import rows_identical
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys, picked_rows
@@ -105,12 +106,29 @@ def merge_batch(
         run.discard()
         log.discard()
         raise
+    return _change(files, state, tally, run.metas, changelog)
+
+
+def _change(
+    files: DataFiles,
+    state: BucketState,
+    tally: _Tally,
+    added: tuple[DataFileMeta, ...],
+    changelog: tuple[DataFileMeta, ...],
+) -> BucketChange:
+    """What the steps did; without vectors the files of dead rows are written again."""
+    has_vectors = files.traits.has_vectors
+    removed: tuple[DataFileMeta, ...] = ()
+    if tally.dead and not has_vectors:
+        left = without_rows(files, state, tally.dead)
+        added, removed = (*added, *left.rewritten), left.removed
     return BucketChange(
         state.partition_bytes,
         state.bucket,
-        added=run.metas,
+        added=added,
+        removed=removed,
         changelog=changelog,
-        deletion_vectors=tally.new_vectors(),
+        deletion_vectors=tally.new_vectors() if has_vectors else None,
         inserted=tally.inserted,
         updated=tally.updated,
         deleted=tally.deleted,
@@ -154,7 +172,7 @@ class _Tally:
 
     def __init__(self, state: BucketState) -> None:
         self._state = state
-        self._dead: dict[str, BitMap] = {}
+        self.dead: dict[str, BitMap] = {}
         self.steps = self.inserted = self.updated = self.deleted = self.unchanged = 0
         self.next_number = state.next_sequence
 
@@ -168,14 +186,14 @@ class _Tally:
         self.unchanged += decision.unchanged
         for name, positions in settled.dead:
             if len(positions):
-                self._dead.setdefault(name, BitMap()).update(BitMap(positions.astype(np.uint32)))
+                self.dead.setdefault(name, BitMap()).update(BitMap(positions.astype(np.uint32)))
 
     def new_vectors(self) -> dict[str, BitMap] | None:
         """The complete vectors of the bucket, None when nothing was deleted or replaced."""
-        if not self._dead:
+        if not self.dead:
             return None
         vectors = self._state.deletion_vectors
-        for name, dead in self._dead.items():
+        for name, dead in self.dead.items():
             vectors[name] = vectors.get(name, BitMap()) | dead
         return vectors
 

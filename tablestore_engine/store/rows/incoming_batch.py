@@ -1,6 +1,7 @@
 """Rows of one bucket become a batch: one version per key, in key order, ready for the merge with stored rows.
 
 CHANGE     two rows of one key in a batch (option tablestore.duplicates)
+CHANGE     which rows that retract are left out (option ignore-delete)
 Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
 REQUIRES   rows are checked and have the table's columns (routing.route_rows).
 INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.
@@ -18,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.error_values import count_of, sql_row
-from tablestore_engine.errors import RepeatedKeys
+from tablestore_engine.errors import FixData, RepeatedKeys
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
@@ -96,14 +97,17 @@ def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
     return SequenceOrder.of(order_columns(rows, names), descending=traits.is_sequence_descending)
 
 
-def batch_of(rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits) -> Batch:
-    """Rows in the order of their arrival. Raises FixData TS1601 for repeated keys that nothing orders."""
+def batch_of(
+    rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits, *, replaces: bool = False
+) -> Batch:
+    """Rows in the order of their arrival; `replaces`: stored rows give way to them, and a delete is a delete.
+
+    Raises FixData TS1601 for repeated keys that nothing orders, TS1657 for retractions that the engine does not take.
+    """
+    if kinds is not None and not replaces:
+        rows, kinds = _accepted(rows, kinds, traits)
     keys = order_columns(rows, traits.schema.trimmed_primary_keys)
-    if (
-        kinds is not None
-        and not traits.merge_engine.combines
-        and bool((kinds == RowKind.UPDATE_BEFORE).any())
-    ):
+    if kinds is not None and traits.merge_engine.newest_wins and bool((kinds == RowKind.UPDATE_BEFORE).any()):
         keep = without_update_before(keys, kinds)
         rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
     deletes = np.zeros(rows.num_rows, dtype=np.bool_) if kinds is None else retracts(kinds)
@@ -119,12 +123,44 @@ def batch_of(rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTr
 def batch_of_stored(
     rows: pa.Table, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64], traits: TableTraits
 ) -> Batch:
-    """Rows in any order; their numbers and their kinds order them. A row keeps the number of its version."""
+    """Rows in any order; their numbers and their kinds order them. A row keeps the number of its version.
+
+    Raises FixData TS1657 as batch_of.
+    """
+    rows, kinds, numbers = _accepted_stored(rows, kinds, numbers, traits)
     deletes = retracts(kinds)
     keys, field = order_columns(rows, traits.schema.trimmed_primary_keys), sequence_of(rows, traits)
     order = SequenceOrder.of_stored(field, numbers, ~deletes)
     versions = sort_versions(keys, deletes, order, rows if traits.merge_engine.combines else None)
     return _merged(rows, keys, versions, field, traits, numbers)
+
+
+def _accepted(
+    rows: pa.Table, kinds: npt.NDArray[np.int8], traits: TableTraits
+) -> tuple[pa.Table, npt.NDArray[np.int8]]:
+    """Without the retractions that the table ignores. Raises FixData TS1657."""
+    rows, kinds, _ = _accepted_stored(rows, kinds, np.zeros(len(kinds), dtype=np.int64), traits)
+    return rows, kinds
+
+
+def _accepted_stored(
+    rows: pa.Table, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64], traits: TableTraits
+) -> tuple[pa.Table, npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    gone = retracts(kinds)
+    if not gone.any():
+        return rows, kinds, numbers
+    if traits.ignores_deletes:
+        return rows.filter(pa.array(~gone)), kinds[~gone], numbers[~gone]
+    if not traits.merge_engine.takes_retractions:
+        samples = frame_samples(rows, traits.schema.primary_keys, np.flatnonzero(gone))
+        raise FixData(
+            "TS1657",
+            f"the merge engine {traits.merge_engine_name} does not take rows that retract (-U, -D)",
+            why=f"keys, {min(int(gone.sum()), SAMPLES)} of {int(gone.sum())}: "
+            + "; ".join(map(sql_row, samples)),
+            fix="leave these rows out, or create the table with 'ignore-delete' = 'true'; to delete rows use DELETE",
+        )
+    return rows, kinds, numbers
 
 
 def _merged(

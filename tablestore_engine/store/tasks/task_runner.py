@@ -151,7 +151,8 @@ def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketCha
         picks=task.picks,
         skip_identical=task.picks is not None or files.traits.skips_identical,
     )
-    return merge_batch(files, task.state, batch_of(rows, task.kinds, files.traits), target, cache)
+    batch = batch_of(rows, task.kinds, files.traits, replaces=task.picks is not None)
+    return merge_batch(files, task.state, batch, target, cache)
 
 
 def _append(files: DataFiles, task: Append) -> BucketChange:

@@ -20,7 +20,7 @@ from tablestore_engine.store.read.scan import bucket_files
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks.bucket_plan import plan_restore
 from tablestore_engine.store.write.compaction_step import preparing_step
-from tablestore_engine.store.write.write_checks import check_table_writable, check_unmoved
+from tablestore_engine.store.write.write_checks import check_table_writable, check_unmoved, takes_rows_away
 from tablestore_engine.store.write.write_request import Extent, WriteMode, WriteRequest, plan_extent
 
 OPERATION = "RESTORE"
@@ -54,9 +54,8 @@ class RestoreWrite:
             raise _other_buckets(context, self.past, counts)
         tasks = plan_restore(context.task_table(schema), states, bucket_files(past))
         changes = tuple(change for change in context.run(tasks) if not change.is_empty)
-        takes_away = any(change.removed or change.deletion_vectors is not None for change in changes)
         return Planned(
-            kind=CommitKind.OVERWRITE if takes_away and not schema.is_keyed else CommitKind.APPEND,
+            kind=CommitKind.OVERWRITE if takes_rows_away(schema, changes) else CommitKind.APPEND,
             schema=schema,
             changes=changes,
             scope=ConflictScope(everything=True),

@@ -125,6 +125,13 @@ def check_bucket_count(
     return True
 
 
+def takes_rows_away(schema: TableSchema, changes: Iterable[BucketChange]) -> bool:
+    """Whether rows go without a deletion vector of a key: the commit is an OVERWRITE then."""
+    if schema.is_keyed:
+        return any(change.removed for change in changes)
+    return any(change.removed or change.deletion_vectors is not None for change in changes)
+
+
 def check_log_takes(layout: TableLayout, schema: TableSchema, changes: Iterable[BucketChange]) -> None:
     """Raises FixRequest TS1329 for rows that are taken away behind the back of a log that knows inserts only."""
     gone = sum(change.deleted for change in changes)

@@ -32,6 +32,7 @@ from tablestore_engine.store.write.write_checks import (
     check_log_takes,
     check_picks,
     check_unmoved,
+    takes_rows_away,
     target_schema,
 )
 from tablestore_engine.store.write.write_request import (
@@ -213,11 +214,11 @@ def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:
 def _planned(
     request: WriteRequest, schema: TableSchema, extent: Extent, changes: Sequence[BucketChange], claim: str
 ) -> Planned:
-    """The plan of these changes; append-only ones that take rows away are OVERWRITE, all else is APPEND."""
-    removes = any(change.removed or change.deletion_vectors is not None for change in changes)
+    """The plan of these changes: APPEND, but OVERWRITE where rows go and no key and vector says which."""
+    removes = takes_rows_away(schema, changes)
     claims_schema = schema.claim == claim
     return Planned(
-        kind=CommitKind.OVERWRITE if removes and not schema.is_keyed else CommitKind.APPEND,
+        kind=CommitKind.OVERWRITE if removes else CommitKind.APPEND,
         schema=schema,
         changes=tuple(changes),
         scope=extent.scope,

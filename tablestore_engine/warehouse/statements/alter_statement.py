@@ -32,6 +32,7 @@ from tablestore_engine.format.schema_change import (
     retype_column,
     set_options,
 )
+from tablestore_engine.lsm.merge_options import check_merge_options
 from tablestore_engine.options import OPTIONS, check_options
 from tablestore_engine.sql.statement import (
     AddColumns,
@@ -156,6 +157,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     check_rule(schema, wanted)
     changed = set_options(schema, changes)
     _check_still_writable(schema, changed)
+    check_merge_options(changed)
     return changed
 
 

@@ -69,15 +69,16 @@ def delete(run: RunningStatement, s: sql.Delete) -> StatementResult:
     if s.all_rows:
         return StatementResult(report=run.actions.truncate(*run.place(s.name)))
     if schema.is_keyed:
-        return run.rewrite(s, lambda change: deleted_rows(change, schema), WriteMode.UPSERT)
-    return run.rewrite(s, lambda change: kept_rows(change, schema), WriteMode.OVERWRITE_TABLE)
+        return run.rewrite(s, lambda change: deleted_rows(change, schema), schema)
+    return run.rewrite(s, lambda change: kept_rows(change, schema), schema)
 
 
 def update(run: RunningStatement, s: sql.Update) -> StatementResult:
     """UPDATE: by key the changed rows; without a key all rows, as an overwrite."""
     schema = run.schema(s.name)
-    mode = WriteMode.UPSERT if schema.is_keyed else WriteMode.OVERWRITE_TABLE
-    return run.rewrite(s, lambda change: updated_rows(change, schema, keep_others=not schema.is_keyed), mode)
+    return run.rewrite(
+        s, lambda change: updated_rows(change, schema, keep_others=not schema.is_keyed), schema
+    )
 
 
 def merge(run: RunningStatement, s: sql.Merge) -> StatementResult:
@@ -91,7 +92,7 @@ def merge(run: RunningStatement, s: sql.Merge) -> StatementResult:
             fix="give the table a primary key, or use INSERT OVERWRITE",
         )
     run.check_defaults(schema, ())
-    return run.rewrite(s, lambda change: merged_rows(change, schema), WriteMode.UPSERT)
+    return run.rewrite(s, lambda change: merged_rows(change, schema), schema)
 
 
 def truncate(run: RunningStatement, s: sql.Truncate) -> StatementResult:

@@ -22,6 +22,8 @@ from tablestore_engine.spark.parsed_changes import ParsedChange, parse_change
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.spark_types import parse_ddl
 from tablestore_engine.sql import statement as sql
+from tablestore_engine.store.rows.row_filter import SameKeys
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.table_actions import RowsRequest, TableActions
 from tablestore_engine.warehouse.write_report import WriteReport
@@ -99,9 +101,12 @@ class RunningStatement:
         self,
         s: sql.Update | sql.Delete | sql.Merge,
         rows_of: Callable[[ParsedChange], DataFrame],
-        mode: WriteMode,
+        schema: TableSchema,
     ) -> StatementResult:
-        """Rows that are computed from the table's own: they are right on the state that the statement has read."""
+        """Rows that are computed from the table's own: they are right on the state that the statement has read.
+
+        With a key they take the place of their rows; a merge engine that would merge them into these is not asked.
+        """
         frame, meanings = self.resolver.pinned_query(
             s.text,
             self.overrides,
@@ -109,5 +114,9 @@ class RunningStatement:
         )
         database, table = self.place(s.name)
         base = meanings.get((database.lower(), table.lower()))
-        request = RowsRequest(mode, computed_from=base.snapshot if isinstance(base, ResolvedTable) else None)
+        start = base.snapshot if isinstance(base, ResolvedTable) else None
+        mode = WriteMode.UPSERT if schema.is_keyed else WriteMode.OVERWRITE_TABLE
+        request = RowsRequest(mode, computed_from=start)
+        if schema.is_keyed and not TableTraits(schema).merge_engine.newest_wins:
+            request = RowsRequest(WriteMode.REPLACE, SameKeys(schema.primary_keys), computed_from=start)
         return StatementResult(report=self.actions.write_rows(database, table, frame, request))

@@ -26,6 +26,7 @@ from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS
+from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
@@ -55,9 +56,11 @@ class RowsRequest:
     computed_from     the state that the rows were computed from: when the table has moved on, the statement must run
                       again (None: the rows do not depend on the table)
     static_partition  INSERT OVERWRITE … PARTITION (dt='x'): exactly this partition is replaced, also by no rows
+    replaces          REPLACE: which stored rows give way
     """
 
     mode: WriteMode
+    replaces: SameKeys | None = None
     computed_from: SnapshotRef | None = None
     static_partition: Mapping[str, object] = field(default_factory=dict)
 
@@ -131,8 +134,10 @@ class TableActions:
             identifier,
             from_frame(frame, None, {}),
             WriteSpec(
-                mode=request.mode, on_schema_change=OnSchemaChange.IGNORE
-            ),  # the query names its columns
+                mode=request.mode,
+                replaces=request.replaces,
+                on_schema_change=OnSchemaChange.IGNORE,  # the query names its columns
+            ),
             partition=dict(request.static_partition),
             computed_from=request.computed_from,
         )

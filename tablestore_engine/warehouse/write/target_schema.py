@@ -28,6 +28,7 @@ from tablestore_engine.format.schema_change import (
 )
 from tablestore_engine.format.schema_check import check_collations, check_schema
 from tablestore_engine.iceberg.schema_mapping import check_iceberg
+from tablestore_engine.lsm.merge_options import check_merge_options, engine_defaults
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
@@ -77,6 +78,7 @@ def plan_target(
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
+        check_merge_options(first)
         check_schema(first)
         check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
@@ -90,6 +92,7 @@ def plan_target(
         changed = _with_not_null(changed, [_known(name, columns) for name in spec.not_null])
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
+    check_merge_options(changed)
     check_schema(changed, lambda: (current,))
     check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)
@@ -122,7 +125,7 @@ def spelled_options(
 
 def _first_schema(columns: Sequence[DataField], spec: TableSpec, new_uuid: str) -> TableSchema:
     defaults = KEYED_DEFAULTS if spec.primary_key else APPEND_DEFAULTS
-    options = {**defaults, **spec.options}
+    options = {**defaults, **(engine_defaults(spec.options) if spec.primary_key else {}), **spec.options}
     options.setdefault("tablestore.table-uuid", new_uuid)
     named = {_known(name, columns).lower() for name in spec.not_null}
     fields = [

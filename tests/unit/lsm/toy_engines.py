@@ -22,6 +22,8 @@ class KeepFirst:
     """The oldest version that adds is the row of its key for ever; what comes later, also a delete, changes nothing."""
 
     newest_wins: bool = False
+    keeps_stored: bool = False
+    takes_retractions: bool = True
     combines: bool = False
 
     def merge(self, versions: Versions) -> Merged:
@@ -48,6 +50,8 @@ class SumOf:
 
     column: str = "v"
     newest_wins: bool = False
+    keeps_stored: bool = False
+    takes_retractions: bool = True
     combines: bool = True
     seen: list[int] = field(default_factory=list, compare=False)
 
@@ -72,5 +76,5 @@ class SumOf:
 @contextmanager
 def registered(name: str, engine: MergeEngine) -> Iterator[MergeEngine]:
     """The engine under that name: the registry's line."""
-    with patch.dict(ENGINES, {name: engine}):
+    with patch.dict(ENGINES, {name: lambda _schema: engine}):
         yield engine
