@@ -1,7 +1,6 @@
 """Rows of one bucket become a batch: one version per key, in key order, ready for the merge with stored rows.
 
-CHANGE     two rows of one key in a batch (option tablestore.duplicates)
-CHANGE     which rows that retract are left out (option ignore-delete)
+CHANGE     repeated keys and retractions in a batch (options tablestore.duplicates, ignore-delete)
 Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
 REQUIRES   rows are checked and have the table's columns (routing.route_rows).
 INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.
