@@ -35,7 +35,7 @@ from integration_tests.soak.killed_writer import (
 )
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
-from tablestore_engine.store.verify import verify_snapshot
+from tablestore_engine.store.verify.table_check import verify_snapshot
 
 WRITERS_MAX = 3
 TURNS_TO_A_CRASH = 30  # these commands never meet some points; more commits would tell nothing more

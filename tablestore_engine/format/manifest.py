@@ -128,22 +128,27 @@ def merge_entries(entries: Iterable[ManifestEntry]) -> dict[tuple[object, ...], 
     live: dict[tuple[object, ...], ManifestEntry] = {}
     for entry in entries:
         key = entry.identity
-        known = live.get(key)
-        if entry.kind is FileKind.ADD:
-            if known is not None:
-                before = "added" if known.kind is FileKind.ADD else "removed"
-                raise FixData(
-                    "TS1132",
-                    f"data file {entry.file.file_name} is added twice",
-                    why=f"an earlier manifest entry has {before} the same file on level {entry.file.level}",
-                    fix="run tablestore verify; roll back to an earlier snapshot",
-                )
-            live[key] = entry
-        elif known is not None and known.kind is FileKind.ADD:
+        after = merge_entry(live.get(key), entry)
+        if after is None:
             del live[key]
         else:
-            live[key] = entry
+            live[key] = after
     return live
+
+
+def merge_entry(known: ManifestEntry | None, entry: ManifestEntry) -> ManifestEntry | None:
+    """What is known of a file after one more entry of it; None: it is gone. Raises FixData TS1132."""
+    if entry.kind is FileKind.ADD:
+        if known is not None:
+            before = "added" if known.kind is FileKind.ADD else "removed"
+            raise FixData(
+                "TS1132",
+                f"data file {entry.file.file_name} is added twice",
+                why=f"an earlier manifest entry has {before} the same file on level {entry.file.level}",
+                fix="run tablestore verify; roll back to an earlier snapshot",
+            )
+        return entry
+    return None if known is not None and known.kind is FileKind.ADD else entry
 
 
 def stats_to_record(stats: SimpleStats) -> dict[str, object]:

@@ -55,7 +55,7 @@ from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, with_commit
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
-from tablestore_engine.store.verify import verify_table
+from tablestore_engine.store.verify.table_check import verify_table
 from tablestore_engine.store.write.requested_compaction import (
     CompactionReport,
     CompactionRequest,

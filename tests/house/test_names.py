@@ -11,7 +11,7 @@ from tests.statements import walk_statements
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 # a command of tablestore, and what it does
-TWO_MODULES = {"rollback.py", "verify.py"}
+TWO_MODULES = {"rollback.py"}
 
 
 def _modules() -> list[Path]:

@@ -208,7 +208,7 @@ class Scanner:
         found = self._live.get(key)
         if found is None:
             entries = self.manifests.read_all_entries(key)
-            found = tuple(sorted(_checked(merge_entries(entries).values(), snapshot), key=_plan_order))
+            found = tuple(sorted(_checked(merge_entries(entries).values(), snapshot), key=plan_order))
             while len(self._live) >= _REMEMBERED:
                 self._live.pop(next(iter(self._live)), None)
             self._live[key] = found
@@ -313,7 +313,7 @@ def _state(files: Sequence[StoredFile]) -> BucketState:
     )
 
 
-def _plan_order(entry: ManifestEntry) -> tuple[object, ...]:
+def plan_order(entry: ManifestEntry) -> tuple[Any, ...]:
     """Append-only files (empty key) stay as their manifests list them: that is the order of their commits."""
     file = entry.file
     if file.min_key == EMPTY_ROW:
@@ -324,10 +324,15 @@ def _plan_order(entry: ManifestEntry) -> tuple[object, ...]:
 def _checked(entries: Iterable[ManifestEntry], snapshot: Snapshot) -> Iterable[ManifestEntry]:
     for entry in entries:
         if entry.kind is not FileKind.ADD:
-            raise FixData(
-                "TS1304",
-                f"snapshot {snapshot.id} removes {entry.file.file_name}, which it does not have",
-                why="a manifest is missing from its lists, or two writers overwrote each other",
-                fix="run tablestore verify; roll back to an earlier snapshot",
-            )
+            raise removed_without_add(entry, snapshot)
         yield entry
+
+
+def removed_without_add(entry: ManifestEntry, snapshot: Snapshot) -> FixData:
+    """The error of a snapshot with a DELETE whose ADD it does not have."""
+    return FixData(
+        "TS1304",
+        f"snapshot {snapshot.id} removes {entry.file.file_name}, which it does not have",
+        why="a manifest is missing from its lists, or two writers overwrote each other",
+        fix="run tablestore verify; roll back to an earlier snapshot",
+    )

@@ -32,7 +32,7 @@ from tablestore_engine.store.metadata.identity import TABLE_KEY, find_identity
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
 from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.verify import verify_table
+from tablestore_engine.store.verify.table_check import verify_table
 from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.store.table_world import put, row, rows_of

@@ -13,10 +13,11 @@ from tablestore_engine.store import difference
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.parquet_input import portions
-from tablestore_engine.store.merge.key_facts import count_repeats, read_key_facts
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.store.tasks.bucket_task import BucketTask, CompactRuns
+from tablestore_engine.store.verify.key_facts import read_key_facts
+from tablestore_engine.store.verify.key_history import KeyWindow, count_repeats
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, open_table
@@ -179,10 +180,13 @@ def test_verify_looks_at_keys_in_steps(
 ) -> None:
     """Order, numbers and repeats of keys are found without all keys at once."""
     files, reader = filled.state.files, filled.files.reader
+    window = KeyWindow(0, 1)
+    for file in files:
+        window.times(file).show(0, file.deleted)
 
     def look() -> None:
         assert all(not list(read_key_facts(reader, file).problems(file)) for file in files)
-        assert count_repeats(reader, files) == 0
+        assert count_repeats(reader, window, {}) == {}
 
     whole = metered(look)
     monkeypatch.setattr(row_budget, "STEP_ROWS", STEP)

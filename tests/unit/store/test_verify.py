@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind, encode_snapshot
 from tablestore_engine.store.commit.commit import CommitIdentity
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
@@ -131,3 +134,29 @@ def test_a_snapshot_that_expires_meanwhile_is_no_problem(
     monkeypatch.setattr(SnapshotStore, "list_newest_first", lambda _: is_listed[0])
     monkeypatch.setattr(SnapshotStore, "find_listed", lambda _, __: oldest)
     assert store.verify() == ()
+
+
+def test_each_file_is_read_once_and_each_key_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the number of snapshots that have a file, its metadata is decoded once, its pages and its keys once."""
+    store = make_table(tmp_path, options={"manifest.merge-min-count": "4"})
+    for number in range(12):
+        put(store, *(row(n, str(number)) for n in range(number, number + 5)))
+    opened: Counter[str] = Counter()
+    read, open_input = LocalFileIO.read, LocalFileIO.open_input
+
+    def counted_read(self: LocalFileIO, path: str) -> bytes:
+        opened[path] += 1
+        return read(self, path)
+
+    def counted_open(self: LocalFileIO, path: str) -> pa.NativeFile:
+        opened[path] += 1
+        return open_input(self, path)
+
+    monkeypatch.setattr(LocalFileIO, "read", counted_read)
+    monkeypatch.setattr(LocalFileIO, "open_input", counted_open)
+    assert open_table(tmp_path).verify() == ()
+    files = {
+        path: count for path, count in opened.items() if "/snapshot/" not in path and "/schema/" not in path
+    }
+    assert len([path for path in files if "/data-" in path]) >= 12
+    assert set(files.values()) == {1}, files
