@@ -21,6 +21,7 @@ from tablestore_engine.api.table_columns import ColumnChanges
 from tablestore_engine.api.table_reads import TableReads
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.api.table_states import TableStates
+from tablestore_engine.api.table_system import TableSystem
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
@@ -60,7 +61,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass(frozen=True, repr=False)
-class Table(ColumnChanges, TableStates, TableReads, TableWrites):
+class Table(ColumnChanges, TableStates, TableReads, TableSystem, TableWrites):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")

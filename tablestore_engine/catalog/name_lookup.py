@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
 
 from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -25,15 +26,22 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
     SnapshotRef,
 )
+from tablestore_engine.catalog.system_tables.known_tables import AUDIT_LOG, BINLOG, find_metadata_table
+from tablestore_engine.catalog.system_tables.row_tables import row_table_sql
+from tablestore_engine.catalog.system_tables.system_table import SystemState
 from tablestore_engine.catalog.waiting_rows import warn_of_waiting_rows
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.sql.table_version import TableVersion, split_database
+from tablestore_engine.runtime.moments import datetime_text
+from tablestore_engine.sql.scanner import quote_name
+from tablestore_engine.sql.system_names import SystemName, find_system_name
+from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.stage.staging import find_stage_name, staged_branch
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
 
 
 class NameLookup:
@@ -62,6 +70,9 @@ class NameLookup:
             return self._find_system_view(name.lower())
         base, named = split_database(database)
         version = version or named
+        system = find_system_name(name)
+        if system is not None:
+            return self._lookup_system(base, system, version)
         if not _is_name(base) or not _is_name(name):
             return None
         identifier = Identifier(base, name)
@@ -75,6 +86,16 @@ class NameLookup:
         if view is None:
             return None
         return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
+
+    def _lookup_system(
+        self, base: str, name: SystemName, version: TableVersion | None
+    ) -> ResolvedName | ResolvedSystemView | None:
+        """A system table; None when there is no such table. Raises NotFound TS1490."""
+        if not _is_name(base) or not _is_name(name.table):
+            return None
+        identifier = Identifier(base, name.table)
+        store = self._store_of(identifier, version)
+        return None if store is None else resolve_system_table(store, identifier, name, version)
 
     def knows(self, database: str) -> bool:
         """Whether a table of this database is open: then a name in it is no alias of a column."""
@@ -138,10 +159,10 @@ def require_published(store: TableStore, identifier: Identifier) -> None:
         )
 
 
-def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTable:
-    """One pinned state of a table. Raises NotFound TS13xx for a state that does not exist."""
-    if version is not None and version.changes is not None:
-        return resolve_changes(store, version.changes)
+def find_state(
+    store: TableStore, version: TableVersion | None
+) -> tuple[TableStore, SystemState, TableVersion | None]:
+    """The store of the branch, one state of it, and the version if a past one is meant. Raises NotFound TS13xx."""
     if version is not None and version.branch is not None:  # on the branch already, when it was found there
         store, version = store.on_staged(version.branch) if store.branch == MAIN_BRANCH else store, None
     if version is None:
@@ -153,14 +174,29 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         schema = context.schemas.get(snapshot.schema_id)
     else:
         schema = context.schema_at(snapshot)
-    label = "empty" if snapshot is None else f"s{snapshot.id}"
+    return store, SystemState(context, snapshot, schema), version
+
+
+def resolve_table(
+    store: TableStore, version: TableVersion | None, *, is_read_optimized: bool = False
+) -> ResolvedTable:
+    """One pinned state of a table, all of it or what its last full compactions left (`$ro`).
+
+    Raises NotFound TS13xx for a state that does not exist.
+    """
+    if version is not None and version.changes is not None:
+        return resolve_changes(store, version.changes)
+    store, state, version = find_state(store, version)
+    context, snapshot, schema = state.context, state.snapshot, state.schema
+    level_min = TableTraits(schema).level_count - 1 if is_read_optimized and schema.is_keyed else 0
+    label = ("empty" if snapshot is None else f"s{snapshot.id}") + ("_ro" if level_min else "")
     pinned = NO_SNAPSHOT if snapshot is None else SnapshotRef(snapshot.id, snapshot.unique)
 
     def load_plan(*, is_native: bool = False, rows_max: int | None = None) -> ScanPlan:
         if is_native:
-            plan = store.plan_native_scan(snapshot, schema=schema)
+            plan = store.plan_native_scan(snapshot, schema=schema, level_min=level_min)
         else:
-            plan = store.plan_scan(snapshot, schema=schema, rows_max=rows_max)
+            plan = store.plan_scan(snapshot, schema=schema, level_min=level_min, rows_max=rows_max)
         if version is None:
             warn_of_waiting_rows(store.location, plan)
         return plan
@@ -174,6 +210,41 @@ def resolve_table(store: TableStore, version: TableVersion | None) -> ResolvedTa
         stage=find_stage_name(store.branch),
         commit=rows_version(context.snapshots, snapshot),
     )
+
+
+def resolve_system_table(
+    store: TableStore, identifier: Identifier, name: SystemName, version: TableVersion | None
+) -> ResolvedName | ResolvedSystemView:
+    """What a name with `$` means at one state. Raises NotFound TS1490, TS13xx; FixRequest TS1345."""
+    if name.branch is not None:
+        store = store.on_branch(name.branch)
+    if name.system is None:
+        return resolve_table(store, version)
+    table = find_metadata_table(str(identifier), name.system)
+    if name.system in (AUDIT_LOG, BINLOG):
+        found = resolve_table(store, version)
+        is_changes = version is not None and version.changes is not None
+        schema = replace(found.schema, fields=found.schema.fields[:-2]) if is_changes else found.schema
+        database = (
+            identifier.database if version is None else versioned_database(identifier.database, version)
+        )
+        source = f"{quote_name(database)}.{quote_name(name.rows_name)}"
+        return ResolvedView(row_table_sql(name.system, schema, source, is_changes=is_changes), is_own=True)
+    if version is not None and version.changes is not None:
+        raise FixRequest(
+            "TS1345",
+            f"${name.system} of {identifier} cannot be read for a range of changes",
+            why=f"it shows one state; the tables of changes are ${AUDIT_LOG} and ${BINLOG}",
+            fix="name a snapshot, tag or time instead",
+        )
+    if table is None:
+        return resolve_table(store, version, is_read_optimized=True)
+    _, state, _ = find_state(store, version)
+    return ResolvedSystemView(table.spark_columns, lambda _: tuple(map(_json_values, table.rows(state))))
+
+
+def _json_values(row: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(datetime_text(value) if isinstance(value, datetime) else value for value in row)
 
 
 def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:

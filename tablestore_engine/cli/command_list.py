@@ -32,6 +32,9 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "head": _ours("head", "the first rows of a table, or of a past state"),
         "snapshots": _ours("snapshot_list", "snapshots of a table, newest last"),
         "files": _ours("file_list", "live files of a table with levels and deleted rows"),
+        "system-table": _ours(
+            "system_table_command", "system tables: snapshots, files, partitions, options and others"
+        ),
         "diff": _ours("diff", "what changed between two snapshots"),
         "changelog": _ours("changelog_rows", "changelog rows of snapshots"),
         "sql": _ours("sql", "run one statement through Spark"),

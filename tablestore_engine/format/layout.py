@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from tablestore_engine.errors import FixData, FixRequest
 
 MAIN_BRANCH = "main"
-CONSUMER_PREFIX = "consumer-"
+CONSUMER_PREFIX, BRANCH_PREFIX = "consumer-", "branch-"
 FLOOR_PREFIX, KEEP_PREFIX, SWEEP_PREFIX, TURN_PREFIX = "floor-", "keep-", "sweep-", "turn-"
 DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 DATABASE_FILE = ".tablestore-database"  # makes a database without tables exist where there are no folders
@@ -163,7 +163,7 @@ class TableLayout:
     def branch_dir(self, name: str) -> str:
         """``branch/branch-<name>``; the name is checked (FixRequest TS1107)."""
         check_branch_name(name)
-        return f"{self.branches_dir}/branch-{name}"
+        return f"{self.branches_dir}/{BRANCH_PREFIX}{name}"
 
     def on_branch(self, name: str) -> TableLayout:
         """The layout of another branch of the same table (``main`` gives the table itself)."""

@@ -34,7 +34,6 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
 )
 from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
-from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
@@ -54,25 +53,19 @@ from tablestore_engine.spark.session_functions import (
     list_calls,
     note_registered,
 )
-from tablestore_engine.spark.session_names import Name, SessionNames
+from tablestore_engine.spark.session_names import Name, names_of_application
 from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
+from tablestore_engine.spark.system_relations import find_relation, spark_name
 from tablestore_engine.spark.system_view_sql import system_view_sql
-from tablestore_engine.sql.as_of_clause import called_names, plain_words, qualified_names, rewrite
+from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
 from tablestore_engine.sql.scanner import quote_name, quote_string
+from tablestore_engine.sql.system_names import find_system_name, rename_system_names
 from tablestore_engine.sql.table_version import TableVersion, split_database
 
 _ROUNDS_MAX = 200
 _VIEW_DEPTH_MAX = 50
-
-_SESSIONS: dict[str, SessionNames] = {}
-_SESSIONS_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
-
-
-def _names_of(session: SparkSession) -> SessionNames:
-    with _SESSIONS_LOCK:
-        return _SESSIONS.setdefault(session.sparkContext.applicationId, SessionNames())
 
 
 class Resolver:
@@ -90,7 +83,7 @@ class Resolver:
         self._session = session
         self._names = names
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
-        self._registry = _names_of(session)
+        self._registry = names_of_application(session.sparkContext.applicationId)
         self._tables = HiddenTables(session, scratch, self._registry, reads)
         self.local_changes = LocalChanges(names)
 
@@ -218,6 +211,7 @@ class Resolver:
             lambda parts, version: self._versioned(parts, version, statement),
             session_zone=self.session_zone(),
         )
+        text = rename_system_names(text, lambda *name: self._system_name(name, None, statement, depth))
         for database, name in qualified_names(text):
             self._ensure((database, name), statement, depth=depth)
         for called in list_calls(text, self._registry):
@@ -294,7 +288,7 @@ class Resolver:
                 lambda *found: statement.lookup(*found) is not None,
                 lambda *found: statement.find_function(found) is not None,
             )
-        version = "view-" + _digest([text, view.comment or "", *self._shapes(text, statement)])
+        version = "view-" + _digest([text, view.comment or "", *statement.shapes(text)])
         if self._registry.versions.get(name) != version:
             self._tables.ensure_database(name[0])
             try:
@@ -339,7 +333,7 @@ class Resolver:
                 lambda *one: statement.lookup(*one) is not None,
                 lambda *one: statement.find_function(one) is not None,
             )
-        version = _digest([definition, *self._shapes(text, statement)])
+        version = _digest([definition, *statement.shapes(text)])
         if not is_registered(self._registry, statement.session, name, version):
             self._tables.ensure_database(name[0])
             for session in dict.fromkeys((self._session, statement.session)):
@@ -347,20 +341,11 @@ class Resolver:
             note_registered(self._registry, statement.session, name, version)
         statement.done[key], statement.meanings[key] = version, found
 
-    def _shapes(self, text: str, statement: StatementNames) -> list[str]:
-        """The columns of each table and the version of each view that a view's text names."""
-        shapes: list[str] = []
-        for database, name in qualified_names(text):
-            found = statement.lookup(database, name)
-            if isinstance(found, ResolvedTable):
-                shapes.append(repr(found.schema.fields))
-            elif found is not None:
-                shapes.append(str(statement.done.get((database.lower(), name.lower()))))
-        return shapes + [str(statement.done.get(function_key(name))) for name in called_names(text)]
-
     def _versioned(self, parts: tuple[str, ...], version: TableVersion, statement: StatementNames) -> str:
         """Register the selected state under its versioned name; that name, quoted."""
         database, name = parts[-2] if len(parts) > 1 else DEFAULT_DATABASE, parts[-1]
+        if find_system_name(name) is not None:
+            return self._system_name((database, name), version, statement, 0)
         found = statement.lookup(database, name, version)
         if found is None:
             raise no_such_table((database, name), self._names.near_hint(database, name))
@@ -376,6 +361,23 @@ class Resolver:
         statement.done[schema, name.lower()] = found.version
         statement.meanings[schema, name.lower()] = replace(found, is_clause=True)
         return f"{quote_name(schema)}.{quote_name(name)}"
+
+    def _system_name(
+        self, name: Name, version: TableVersion | None, statement: StatementNames, depth: int
+    ) -> str:
+        """Register a system table or branch; its name in Spark's catalog, quoted."""
+        found, place = find_relation(name, version, statement), spark_name(name, version)
+        statement.bind(place, found)
+        if place not in statement.done:
+            if isinstance(found, ResolvedTable):
+                registered = self._tables.key_of(found)
+                if self._registry.versions.get(place) != registered:
+                    self._tables.register(*place, found)
+            else:
+                registered = self._ensure_view(place, found, statement, depth=depth)
+            self._registry.put(place, registered, is_fixed=True)
+            statement.done[place], statement.meanings[place] = registered, found
+        return f"{quote_name(place[0])}.{quote_name(place[1])}"
 
     def _register_state(self, database: str, name: str, state: ResolvedTable) -> str:
         """Register under the versioned database; its name."""

@@ -120,3 +120,13 @@ class SessionNames:
             self._retired[key] = next(
                 self._numbers
             )  # an older mark would drop it under work that began since
+
+
+_APPLICATIONS: dict[str, SessionNames] = {}
+_APPLICATIONS_LOCK = OrderedLock("sessions of the process", Rank.PROCESS)
+
+
+def names_of_application(identifier: str) -> SessionNames:
+    """Those of a Spark application, whose sessions share one catalog."""
+    with _APPLICATIONS_LOCK:
+        return _APPLICATIONS.setdefault(identifier, SessionNames())

@@ -25,6 +25,8 @@ from tablestore_engine.catalog.resolved_names import (
 )
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark.session_names import Name
+from tablestore_engine.sql.as_of_clause import called_names, qualified_names
+from tablestore_engine.sql.system_names import find_system_name
 from tablestore_engine.sql.table_version import TableVersion, split_database
 
 SystemViewText = Callable[[ResolvedSystemView, "StatementNames"], str]
@@ -77,13 +79,15 @@ class StatementNames:
             new, view = self._new_view
             if new == (database.lower(), name.lower()):
                 return view
-        chosen = version or self._overrides.version(database, name)
+        system = find_system_name(name)
+        table = name if system is None else system.table
+        chosen = version or self._overrides.version(database, table)
         key = (database, name, chosen)
         if key not in self._found:
             found = self._find(database, name, chosen)
             if found is not None:
-                is_constant = chosen != self._overrides.version(database, name)
-                self._overrides.note(database, name, found, is_constant=is_constant)
+                is_constant = chosen != self._overrides.version(database, table)
+                self._overrides.note(database, table, found, is_constant=is_constant)
             if found is None and name != name.lower():
                 found = self.lookup(database, name.lower(), version)
             if found is None and database != database.lower():
@@ -121,6 +125,17 @@ class StatementNames:
         if key not in self._functions:
             self._functions[key] = self._names.find_function(*key)
         return self._functions[key]
+
+    def shapes(self, text: str) -> list[str]:
+        """The columns of each table and the version of each view that a view's text names."""
+        shapes: list[str] = []
+        for database, name in qualified_names(text):
+            found = self.lookup(database, name)
+            if isinstance(found, ResolvedTable):
+                shapes.append(repr(found.schema.fields))
+            elif found is not None:
+                shapes.append(str(self.done.get((database.lower(), name.lower()))))
+        return shapes + [str(self.done.get(function_key(name))) for name in called_names(text)]
 
     @contextmanager
     def inside(self, one: Name, *, is_view: bool = False) -> Iterator[None]:

@@ -24,8 +24,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.alter import SchemaChange, alter_table
-from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport, Plan
-from tablestore_engine.store.commit.snapshot_claim import StageExistsError
+from tablestore_engine.store.branches.branch_list import check_branch
+from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport
 from tablestore_engine.store.conversion import convert_table
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
@@ -34,7 +34,7 @@ from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_alter
 from tablestore_engine.store.merge.lookup import KeyCache
-from tablestore_engine.store.metadata.identity import find_identity, identity_by, table_gone
+from tablestore_engine.store.metadata.identity import find_identity, identity_by
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -48,12 +48,10 @@ from tablestore_engine.store.read.scan_rows import read_plan
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.rollback import roll_back
 from tablestore_engine.store.rows.row_condition import BoundCondition
-from tablestore_engine.store.stage.append_to_stage import More, write_more
-from tablestore_engine.store.stage.staged_destination import StagedDestination
-from tablestore_engine.store.stage.staging import Staging, find_staged, staged_branch, staged_context
+from tablestore_engine.store.stage.commit_write import commit_write
+from tablestore_engine.store.stage.staging import Staging, staged_branch, staged_context
 from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, with_commit
 from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
 from tablestore_engine.store.verify.table_check import verify_table
 from tablestore_engine.store.write.requested_compaction import (
@@ -70,7 +68,7 @@ from tablestore_engine.store.write.write_request import WriteRequest
 
 @dataclass(frozen=True)
 class TableStore:
-    """A table at `location` (absolute folder); `branch` other than main is for reading staged snapshots.
+    """A table at `location` (absolute folder), on main or another branch.
 
     `runner` performs bucket tasks: in threads of this process, or as the caller has set. `pinned`: the context
     of all calls, with the state that they read if it has seen one; None: each call looks.
@@ -155,11 +153,12 @@ class TableStore:
         partitions: PartitionFilter | None = None,
         buckets: Collection[int] | None = None,
         schema: TableSchema | None = None,
+        level_min: int = 0,
         rows_max: int | None = None,
     ) -> ScanPlan:
         """Files to read: of a given snapshot with its schema, or (None) of the newest one with the table's.
 
-        `rows_max`: the first files that have so many rows; see Scanner.plan_scan.
+        `level_min`, `rows_max`: only these levels; the first files that have so many rows. See Scanner.plan_scan.
         """
         context = self.context if snapshot is not None else self.find_seen() or self.context
         if snapshot is None:
@@ -168,12 +167,19 @@ class TableStore:
         elif schema is None:
             schema = context.schemas.get(snapshot.schema_id)
         return context.scanner.plan_scan(
-            snapshot, schema=schema, partitions=partitions, buckets=buckets, rows_max=rows_max
+            snapshot,
+            schema=schema,
+            partitions=partitions,
+            buckets=buckets,
+            level_min=level_min,
+            rows_max=rows_max,
         )
 
-    def plan_native_scan(self, snapshot: Snapshot | None, *, schema: TableSchema) -> ScanPlan:
+    def plan_native_scan(
+        self, snapshot: Snapshot | None, *, schema: TableSchema, level_min: int = 0
+    ) -> ScanPlan:
         """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""
-        plan = self.plan_scan(snapshot, schema=schema)
+        plan = self.plan_scan(snapshot, schema=schema, level_min=level_min)
         self._footers.check(file.path for file in plan.files)
         return plan
 
@@ -226,6 +232,11 @@ class TableStore:
         """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
         staged = staged_context(self.context, name)
         return replace(self, branch=staged_branch(name), pinned=None if self.pinned is None else staged)
+
+    def on_branch(self, name: str) -> TableStore:
+        """A handle on a branch. Raises NotFound TS1346."""
+        check_branch(self.context, name)
+        return replace(self, branch=name, pinned=None)
 
     @property
     def tags(self) -> TagStore:
@@ -322,12 +333,12 @@ class TableStore:
         `seen`: what find_seen gave to this operation; its snapshot is the base of the first try.
         """
         context = seen or self.find_seen() or self.context
-        return _commit(context, lambda where, early: RowsWrite(where, request, early), request)
+        return commit_write(context, lambda where, early: RowsWrite(where, request, early), request)
 
     def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
         """Commit changes that `make_changes` writes for a base snapshot, again when the base moved beneath them."""
         context = self.context
-        return _commit(
+        return commit_write(
             context, lambda where, early: ChangesWrite(where, request, make_changes, early), request
         )
 
@@ -344,44 +355,3 @@ class TableStore:
         """What is due, or with `full` every bucket into its best shape; each step is a COMPACT snapshot."""
         context = self.context
         return compact_table(context, committer_of(context), CompactionRequest(partition or {}, full))
-
-
-def _commit(
-    context: TableContext,
-    write_on: Callable[[TableContext, TaskReceiver | None], Plan],
-    request: WriteRequest,
-) -> CommitReport:
-    if request.identity is not None and request.identity != context.guard.identity:
-        raise table_gone(context.layout.location, is_replaced=context.guard.identity is not None)
-    committer, stage = committer_of(context), request.stage
-    identity = CommitIdentity.of(context.runtime, request.commit_user, request.commit_identifier)
-
-    seen, context = context.seen, replace(context, seen=None if request.new_schema else context.seen)
-
-    def retries_max() -> int:
-        return TableTraits(context.latest_schema()).retries_max
-
-    def append(name: str) -> CommitReport:
-        plan = write_on(context.on_branch(staged_branch(name)), None)
-        return write_more(More(context, committer, name, plan, identity, request.properties, retries_max()))
-
-    if stage is not None and request.builds_on_stage and find_staged(context, stage) is not None:
-        return append(stage)
-    early = request.early if stage is None else None  # what waits for tests is not visible
-    destination = (
-        None
-        if stage is None
-        else StagedDestination(context, stage, committer.main, takes_more=request.builds_on_stage)
-    )
-    receiver = None if early is None else with_commit(early, f"{identity.user}:{identity.identifier}")
-    try:
-        return committer.commit(
-            write_on(context, receiver),
-            identity,
-            destination=destination,
-            properties=request.properties,
-            retries_max=retries_max,
-            seen=seen,
-        )
-    except StageExistsError:
-        return append(str(stage))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablestore_engine.format.layout import KEEP_PREFIX, find_id
+from tablestore_engine.format.layout import BRANCH_PREFIX, KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.expiry.expiry_rules import Hold
@@ -21,8 +21,6 @@ from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged
 from tablestore_engine.store.table_context import TableContext
-
-_BRANCH = "branch-"
 
 
 def find_holds(context: TableContext, *, idle_ms: int | None = None) -> tuple[Hold, ...]:
@@ -71,7 +69,11 @@ def _copies(branch: TableContext) -> Iterator[Snapshot]:
 def list_branches(context: TableContext) -> list[str]:
     """Names of all, those of staged snapshots too."""
     entries = context.fileio.list(context.layout.branches_dir)
-    return [one.name.removeprefix(_BRANCH) for one in entries if one.is_dir and one.name.startswith(_BRANCH)]
+    return [
+        one.name.removeprefix(BRANCH_PREFIX)
+        for one in entries
+        if one.is_dir and one.name.startswith(BRANCH_PREFIX)
+    ]
 
 
 def _stages(context: TableContext) -> Iterator[Hold]:

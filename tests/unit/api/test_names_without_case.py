@@ -47,6 +47,7 @@ READS: dict[str, Callable[[Table, str], list[str]]] = {
     "stream": lambda table, name: next(
         iter(table.stream("from-snapshot", snapshot_id=1, until=1, columns=[name]))
     ).schema.names[:1],
+    "system_table": lambda table, name: table.system_table("audit_log", columns=[name]).column_names,
     "filter": lambda table, name: (
         table.scan(filter=f"{name} = 'a'", columns=["Name"]).to_arrow().column_names
     ),
@@ -69,7 +70,7 @@ def test_each_method_with_columns_is_in_the_table() -> None:
         for name, method in inspect.getmembers(Table, callable)
         if not name.startswith("_") and "columns" in inspect.signature(method).parameters
     }
-    assert taken == {"scan", "change_batches", "stream"}
+    assert taken == {"scan", "change_batches", "stream", "system_table"}
 
 
 def test_scan_with_columns_that_differ_in_case_is_refused(table: Table) -> None:

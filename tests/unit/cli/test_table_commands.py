@@ -184,3 +184,18 @@ def test_sql_by_duckdb_needs_no_jvm(run: Run) -> None:
     assert "total" in run("sql", "--engine", "duckdb", text).out
     refused = run("sql", "--engine", "duckdb", "select * from demo.big")
     assert (refused.status, "TS1553" in refused.err) == (1, True)
+
+
+def test_system_tables(run: Run) -> None:
+    """All names without one; rows as JSON and as a table, with columns, a condition and a limit."""
+    assert {"files", "snapshots"} <= set(run("system-table", "demo.orders", "--json").json)
+    words = ("--columns", "snapshot_id,commit_kind", "--where", "snapshot_id > 1", "--limit", "1")
+    found = run("system-table", "demo.orders", "snapshots", *words, "--json").json
+    assert found == [{"snapshot_id": 2, "commit_kind": "APPEND"}]
+    assert "snapshot_id" in run("system-table", "demo.orders$snapshots", *words).out
+    kinds = run(
+        "system-table", "demo.orders", "audit_log", "--since", "2", "--columns", "rowkind", "--json"
+    ).json
+    assert kinds == [{"rowkind": "-D"}]
+    for words, code in ((("demo.orders", "nothing"), "TS1490"), (("demo.orders$files", "tags"), "TS1947")):
+        assert run("system-table", *words).err.startswith(code)

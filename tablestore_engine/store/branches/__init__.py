@@ -1,0 +1,1 @@
+"""Branches of a table that users make: create, write to, fast-forward, delete."""
