@@ -258,7 +258,12 @@ def _refused(
 
 
 REFUSED: dict[str, tuple[str, Kind]] = {
-    "aggregation": _refused("merge engine", merge_engine="aggregation", fields__n__aggregate_function="sum"),
+    "sketches": _refused(
+        "aggregate function",
+        {"id": "BIGINT", "n": "BYTES"},
+        merge_engine="aggregation",
+        fields__n__aggregate_function="theta_sketch",
+    ),
     "partial_update": _refused("merge engine", merge_engine="partial-update"),
     "postponed_bucket": _refused("postponed bucket", bucket="-2"),
     "row_tracking": _refused("row tracking", keyed=False, row_tracking__enabled="true"),

@@ -14,7 +14,13 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.options import MERGE_ENGINES, OPTIONS
+from tablestore_engine.options import (
+    AGGREGATE_FUNCTIONS,
+    DEFAULT_FUNCTION,
+    MERGE_ENGINES,
+    OPTIONS,
+    FieldOptions,
+)
 
 Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
 
@@ -99,6 +105,18 @@ def _floating_partition(schema: TableSchema) -> str | None:
     return None
 
 
+def _other_function(schema: TableSchema) -> str | None:
+    """An aggregate function of a table that uses them."""
+    if schema.options.get("merge-engine", "").strip().lower() not in ("aggregation", "partial-update"):
+        return None
+    named = FieldOptions(schema.options).keys("aggregate-function")
+    for key in (DEFAULT_FUNCTION, *named):
+        value = schema.options.get(key)
+        if value is not None and value not in AGGREGATE_FUNCTIONS:
+            return f"{key}={value}"
+    return None
+
+
 def _bucket(wanted: Callable[[TableSchema, int], bool]) -> Detect:
     def detect(schema: TableSchema) -> str | None:
         return f"bucket={schema.bucket_count}" if wanted(schema, schema.bucket_count) else None
@@ -157,6 +175,9 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "merge engine", option_in("merge-engine", allowed=MERGE_ENGINES),
         f"only {', '.join(MERGE_ENGINES)} is implemented; other engines combine rows",
+    ),
+    Capability(
+        "aggregate function", _other_function, f"only {', '.join(AGGREGATE_FUNCTIONS)} are known",
     ),
     Capability(
         "changelog producer", option_in("changelog-producer", allowed=("none", "lookup")),

@@ -21,6 +21,7 @@ class Deduplicate:
 
     newest_wins: bool = True
     keeps_stored: bool = False
+    merges_lone: bool = False
     combines: bool = False
     takes_retractions: bool = True
 

@@ -22,6 +22,7 @@ class FirstRow:
 
     newest_wins: bool = False
     keeps_stored: bool = True
+    merges_lone: bool = False
     combines: bool = False
     takes_retractions: bool = False
 

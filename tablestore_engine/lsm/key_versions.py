@@ -24,7 +24,8 @@ from tablestore_engine.lsm.sequence_field import SequenceOrder
 class Versions:
     """`order`: row numbers by key, of each key the oldest first. `starts`: by place in it, whether a key begins.
 
-    `retracts` and `rows` are by row number; `rows` is None unless the engine combines values.
+    `retracts`, `update_befores` (which of them are -U; None: none) and `rows` are by row number; `rows` is None unless
+    the engine combines values. `settles`: their keys have no other versions, so that lone ones are merged, too.
     """
 
     order: Index
@@ -32,6 +33,8 @@ class Versions:
     retracts: Mask
     sequence: SequenceOrder | None = None
     rows: pa.Table | None = None
+    update_befores: Mask | None = None
+    settles: bool = False
 
     @property
     def are_single(self) -> bool:
@@ -57,16 +60,20 @@ class Versions:
 
 
 def sort_versions(
-    keys: pl.DataFrame, taken_away: Mask, sequence: SequenceOrder | None = None, rows: pa.Table | None = None
+    keys: pl.DataFrame,
+    taken_away: Mask,
+    sequence: SequenceOrder | None = None,
+    rows: pa.Table | None = None,
+    update_befores: Mask | None = None,
 ) -> Versions:
-    """Rows by key, of each key the oldest first. `taken_away`: which of them retract."""
+    """Rows by key, of each key the oldest first. `taken_away`: which of them retract; `update_befores`: by -U."""
     if sequence is None:
         order = order_permutation(keys)
     else:
         both = [keys, sequence.frame.rename({name: f"s{name}" for name in sequence.frame.columns})]
         directions = (False,) * keys.width + sequence.descending
         order = order_permutation(pl.concat(both, how="horizontal"), descending=directions)
-    return Versions(order, starts_of_groups(keys[order]), taken_away, sequence, rows)
+    return Versions(order, starts_of_groups(keys[order]), taken_away, sequence, rows, update_befores)
 
 
 def retracts(kinds: npt.NDArray[np.int8]) -> Mask:

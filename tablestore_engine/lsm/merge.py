@@ -16,48 +16,15 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.combining_merge import merge_combining
 from tablestore_engine.lsm.key_order import Index, Mask
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
+from tablestore_engine.lsm.merge_records import IncomingRecords, MergeResult, StoredRecords
 
 Kinds = npt.NDArray[np.int8]
-
-
-@dataclass(frozen=True)
-class IncomingRecords:
-    """`deletes[i]`: row i retracts."""
-
-    rows: pa.Table
-    deletes: Mask
-
-
-@dataclass(frozen=True)
-class StoredRecords:
-    """Entry j is the visible row of the key of incoming row `hits[j]`.
-
-    rows    None when nobody asked for their values
-    newer   which come after their incoming row; None: no sequence field says so of any
-    gives_way   which were taken away by who brings the incoming rows
-    """
-
-    hits: Index
-    rows: pa.Table | None
-    newer: Mask | None
-    gives_way: Mask
-
-
-@dataclass(frozen=True)
-class MergeResult:
-    """What key i holds then: `rows[i]`, no row where `deletes[i]`; the key of hit j where `kept[j]`: its stored row."""
-
-    rows: pa.Table
-    deletes: Mask
-    hits: Index
-    kept: Mask
 
 
 @dataclass(frozen=True)
@@ -88,19 +55,11 @@ def merge_versions(engine: MergeEngine, versions: Versions) -> Merged:
     return engine.merge(versions)
 
 
-def merged_rows(rows: pa.Table, merged: Merged) -> pa.Table:
-    """The rows of the winners, with combined values where there are any."""
-    made = take_rows(rows, merged.winners)
-    for name, values in merged.columns.items():
-        made = made.set_column(made.column_names.index(name), made.schema.field(name), values)
-    return made
-
-
 def merge_with_stored(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords) -> MergeResult:
     """What each key holds: its incoming version merged with the stored row. REQUIRES `stored.rows` if it combines."""
     kept = np.zeros(len(stored.hits), dtype=np.bool_)
     meeting = np.flatnonzero(~stored.gives_way)
-    if not len(meeting):
+    if not len(meeting) and not engine.combines:
         return MergeResult(incoming.rows, incoming.deletes, stored.hits, kept)
     if (
         engine.newest_wins or engine.keeps_stored
@@ -110,21 +69,17 @@ def merge_with_stored(engine: MergeEngine, incoming: IncomingRecords, stored: St
         deletes = incoming.deletes.copy()
         deletes[stored.hits[kept]] = False
         return MergeResult(incoming.rows, deletes, stored.hits, kept)
+    if engine.combines:
+        return merge_combining(engine, incoming, stored)
     hits, height = stored.hits[meeting], len(incoming.deletes)
-    merged = engine.merge(_pairs(engine, incoming, stored, meeting))
-    kept[meeting] = (merged.winners >= height) & (not merged.columns)
+    merged = engine.merge(_pairs(incoming, stored, meeting))
+    kept[meeting] = merged.winners >= height
     deletes = incoming.deletes.copy()
     deletes[hits] = merged.deletes
-    rows = incoming.rows
-    if merged.columns:
-        order = np.arange(height)
-        order[hits] = height + np.arange(len(hits))
-        combined = merged_rows(_stacked(incoming, stored), merged)
-        rows = take_rows(pa.concat_tables([rows, combined]), order)
-    return MergeResult(rows, deletes, stored.hits, kept)
+    return MergeResult(incoming.rows, deletes, stored.hits, kept)
 
 
-def _pairs(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords, meeting: Index) -> Versions:
+def _pairs(incoming: IncomingRecords, stored: StoredRecords, meeting: Index) -> Versions:
     """Two versions of each key that meets; stored row j has the number `len(incoming) + j`."""
     mine, theirs = stored.hits[meeting], len(incoming.deletes) + meeting
     order = np.empty(2 * len(meeting), dtype=np.int64)
@@ -135,13 +90,7 @@ def _pairs(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords
     starts = np.zeros(len(order), dtype=np.bool_)
     starts[0::2] = True
     taken_away = np.concatenate([incoming.deletes, np.zeros(len(stored.hits), dtype=np.bool_)])
-    rows = _stacked(incoming, stored) if engine.combines else None
-    return Versions(order, starts, taken_away, rows=rows)
-
-
-def _stacked(incoming: IncomingRecords, stored: StoredRecords) -> pa.Table:
-    assert stored.rows is not None  # the caller asked the engine whether it combines
-    return pa.concat_tables([incoming.rows, stored.rows.select(incoming.rows.column_names)])
+    return Versions(order, starts, taken_away)
 
 
 def decide(result: MergeResult, *, identical: Mask | None = None) -> Decision:

@@ -1,6 +1,6 @@
 """What a merge engine is: how the versions of each key become one. A value with methods over whole columns.
 
-LAW        a lone version is its own outcome: keys with one row never reach an engine.
+LAW        a lone version is its own outcome, but in the merge that settles its key (lsm.combining_merge).
 LAW        merging is associative: versions merged in two goes give what they give in one. A batch is merged before it
            meets the stored row, level 0 before the runs below it, a compaction takes some runs of many.
 LAW        the outcome may be a retraction: older versions that are not here may still have to go. Only who knows that
@@ -48,6 +48,10 @@ class MergeEngine(Protocol):
     @property
     def takes_retractions(self) -> bool:
         """Whether -U and -D are versions; else they are refused (TS1657)."""
+
+    @property
+    def merges_lone(self) -> bool:
+        """Of engines that combine: whether the merge that settles a key may change a lone addition."""
 
     @property
     def combines(self) -> bool:

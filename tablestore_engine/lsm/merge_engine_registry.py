@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.aggregation import make_aggregation
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.first_row import FirstRow
 from tablestore_engine.lsm.merge_engine import MergeEngine
@@ -18,6 +19,7 @@ from tablestore_engine.lsm.merge_engine import MergeEngine
 ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
     "deduplicate": lambda _schema: Deduplicate(),
     "first-row": lambda _schema: FirstRow(),
+    "aggregation": make_aggregation,
 }
 
 

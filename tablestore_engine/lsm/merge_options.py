@@ -11,8 +11,13 @@ from collections.abc import Mapping
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.merge_engine_registry import get_engine
-from tablestore_engine.options import OptionSet
+from tablestore_engine.options import DEFAULT_FUNCTION, FieldOptions, OptionSet
 
+_AGGREGATING = ("aggregation",)
+_NO_FUNCTIONS = "aggregate functions need a key, and merge-engine aggregation"
+_OF_FUNCTIONS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
+_READ_BY = {"distinct": ("listagg", "collect"), "list-agg-delimiter": ("listagg",)}
+_OF_ENGINES = {"aggregation.remove-record-on-delete": "aggregation"}
 # merge engine → options of a new table that differ from those of other keyed tables
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {"first-row": {"deletion-vectors.enabled": "false"}}
 
@@ -24,9 +29,10 @@ def engine_defaults(options: Mapping[str, str]) -> Mapping[str, str]:
 
 def check_merge_options(schema: TableSchema) -> None:
     """Raises FixRequest TS1658; Unsupported TS1655."""
+    name = OptionSet(schema.options).text("merge-engine") if schema.is_keyed else ""
+    _check_fields(name, schema)
     if not schema.is_keyed:
         return
-    name = OptionSet(schema.options).text("merge-engine")
     engine = get_engine(name, schema)
     if engine.keeps_stored:
         _check_keeps_stored(name, schema)
@@ -41,6 +47,43 @@ def _check_keeps_stored(name: str, schema: TableSchema) -> None:
         raise refused_option(
             "deletion-vectors.enabled",
             f"merge-engine {name} replaces no row, and Paimon refuses both together",
+        )
+
+
+def _check_fields(name: str, schema: TableSchema) -> None:
+    """Options of columns: of columns that there are, with an engine and a function that read them."""
+    fields, columns = FieldOptions(schema.options), {field.name for field in schema.fields}
+    aggregates = name in _AGGREGATING
+    if DEFAULT_FUNCTION in schema.options and not aggregates:
+        raise refused_option(DEFAULT_FUNCTION, _NO_FUNCTIONS)
+    for option in _OF_FUNCTIONS:
+        for key, parsed in fields.keys(option).items():
+            column = parsed.columns[0]
+            if not aggregates:
+                raise refused_option(key, _NO_FUNCTIONS)
+            if len(parsed.columns) > 1 or column not in columns:
+                raise refused_option(
+                    key, f"there is no column {','.join(parsed.columns)!r}", "correct the column"
+                )
+            _check_field(key, option, column, schema)
+    for key, engine in _OF_ENGINES.items():
+        if OptionSet(schema.options).find(key) not in (None, "false") and name != engine:
+            raise refused_option(key, f"only merge-engine {engine} reads it")
+
+
+def _check_field(key: str, option: str, column: str, schema: TableSchema) -> None:
+    options, fields = OptionSet(schema.options), FieldOptions(schema.options)
+    if column in schema.primary_keys:
+        raise refused_option(key, "a column of the key has the same value in all versions")
+    if column in options.columns("sequence.field"):
+        raise refused_option(key, "a column of the sequence field has the newest value")
+    function = fields.function(column)
+    if option in _READ_BY and function not in _READ_BY[option] and schema.options[key] != "false":
+        raise refused_option(key, f"the function is {function}, only {', '.join(_READ_BY[option])} reads it")
+    removes = options.boolean("aggregation.remove-record-on-delete")
+    if option == "ignore-retract" and removes and fields.ignores_retract(column):
+        raise refused_option(
+            key, "aggregation.remove-record-on-delete contradicts it, and Paimon refuses both together"
         )
 
 

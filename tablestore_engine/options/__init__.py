@@ -1,5 +1,12 @@
 """The one table of table options: parser, validator and documentation in one place."""
 
+from tablestore_engine.options.field_options import (
+    AGGREGATE_FUNCTIONS,
+    DEFAULT_FUNCTION,
+    FieldKey,
+    FieldOptions,
+    parse_field_key,
+)
 from tablestore_engine.options.parse import (
     OptionSet,
     StatsMode,
@@ -23,11 +30,15 @@ from tablestore_engine.options.table_options import (
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
 
 __all__ = [
+    "AGGREGATE_FUNCTIONS",
     "DEFAULT_FORMAT",
+    "DEFAULT_FUNCTION",
     "GIVEN_ONCE",
     "MERGE_ENGINES",
     "OPTIONS",
     "REFUSED",
+    "FieldKey",
+    "FieldOptions",
     "Option",
     "OptionSet",
     "OptionType",
@@ -39,6 +50,7 @@ __all__ = [
     "is_credential",
     "is_of_log",
     "parse_duration_ms",
+    "parse_field_key",
     "parse_size_bytes",
     "parse_stats_mode",
     "parse_time_format",

@@ -65,9 +65,8 @@ NOT_BUILT = (
         "changelog-producer.row-deduplicate compares all columns",
     ),
     NotBuilt(
-        r"fields\..+\.(aggregate-function|sequence-group|ignore-retract|distinct|nested-key|nested-key-null-strategy|"
-        r"nested-sequence-field|count-limit|ts-field|list-agg-delimiter)|"
-        r"fields\.default-aggregate-function|(aggregation|partial-update|first-row|deduplicate)\..+",
+        r"fields\..+\.(sequence-group|nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
+        r"(partial-update|first-row|deduplicate)\..+",
         "no merge engine that is built reads it",
         _OFF,
     ),

@@ -146,6 +146,25 @@ def _changelog(root: Path, options: Options) -> object:
     return sum(pq.read_table(path).num_rows for path in _data(root, "changelog"))
 
 
+_AGGREGATION = {"merge-engine": "aggregation"}
+_SUM = {"fields.n.aggregate-function": "sum"}
+_LISTAGG = {"fields.name.aggregate-function": "listagg"}
+
+
+def _merged_row(base: Options, *, deletes: bool = False) -> See:
+    """The row of a key after two versions, the larger `n` first, and a delete if asked."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options={**base, **options})
+        put(store, row(1, "b", 9))
+        put(store, row(1, "b", 3))
+        if deletes:
+            delete(store, row(1, "b", 4))
+        return rows_of(store)
+
+    return see
+
+
 def _rows_after_a_delete(root: Path, options: Options) -> object:
     """What is left of two rows."""
     store = make_table(root, options=options)
@@ -467,6 +486,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "partition.legacy-name": ((None, "false"), _partition("day", date(2026, 1, 1))),
     "merge-engine": ((None, "first-row"), _survivor({})),
     "ignore-delete": ((None, "true"), _rows_after_a_delete),
+    "fields.default-aggregate-function": ((None, "max"), _merged_row(_AGGREGATION)),
+    "aggregation.remove-record-on-delete": (
+        (None, "true"),
+        _merged_row({**_AGGREGATION, **_SUM}, deletes=True),
+    ),
     "sequence.field": ((None, "n"), _survivor({})),
     "sequence.field.sort-order": ((None, "descending"), _survivor({"sequence.field": "n"})),
     "changelog-producer": (("lookup", "none"), _changelog),
@@ -574,4 +598,24 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
 # of one column: the key that is set, under the key of the table
 EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
     "fields.<column>.stats-mode": ("fields.name.stats-mode", (None, "none", "counts"), _statistics),
+    "fields.<column>.aggregate-function": (
+        "fields.n.aggregate-function",
+        (None, "sum", "product", "max"),
+        _merged_row(_AGGREGATION),
+    ),
+    "fields.<column>.ignore-retract": (
+        "fields.n.ignore-retract",
+        (None, "true"),
+        _merged_row({**_AGGREGATION, **_SUM}, deletes=True),
+    ),
+    "fields.<column>.distinct": (
+        "fields.name.distinct",
+        (None, "true"),
+        _merged_row({**_AGGREGATION, **_LISTAGG}),
+    ),
+    "fields.<column>.list-agg-delimiter": (
+        "fields.name.list-agg-delimiter",
+        (None, "; "),
+        _merged_row({**_AGGREGATION, **_LISTAGG}),
+    ),
 }

@@ -22,9 +22,10 @@ from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.key_versions import sort_versions
-from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import ENGINES, get_engine
+from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tests.unit.lsm.toy_engines import KeepFirst, SumOf, registered
@@ -59,10 +60,13 @@ TOYS: dict[str, tuple[MergeEngine, Fold]] = {
 ORACLES: dict[str, Fold] = {
     "deduplicate": lambda _old, new: new,
     "first-row": _keep_first,
+    "aggregation": lambda old, new: (new[0], True, old[2] + new[2], new[3]),
     **{name: fold for name, (_, fold) in TOYS.items()},
 }
 WHOLE_ROWS = ["deduplicate", "deduplicate-in-pairs", "keep-first"]  # that readers merge, and with retractions
-ADDS_ONLY = ["first-row"]  # which have no deletion vectors either
+ADDS_ONLY = ["first-row", "aggregation"]  # retractions: tests/laws/test_aggregate_laws.py
+NO_VECTORS = ["first-row"]
+OPTIONS = {"aggregation": {"fields.v.aggregate-function": "sum"}}
 
 
 @pytest.fixture(autouse=True)
@@ -81,7 +85,8 @@ COMMITS = st.lists(VERSIONS, max_size=5)
 
 def _world(folder: str, engine: str, **more: str) -> World:
     named = {key.replace("_", "."): value for key, value in more.items()}
-    if engine in ADDS_ONLY:
+    named |= OPTIONS.get(engine, {})
+    if engine in NO_VECTORS:
         named["deletion-vectors.enabled"] = "false"
     return World(Path(folder), make_schema(COLUMNS, options={"merge-engine": engine, **named}))
 
@@ -188,11 +193,12 @@ def test_merge_on_read(engine: str, versions: list[Version], data: st.DataObject
 
 
 @LAW
-@given(st.sampled_from(sorted(set(ORACLES) - set(ADDS_ONLY))), COMMITS)
+@given(st.sampled_from(sorted(set(ORACLES) - set(NO_VECTORS))), COMMITS)
 def test_the_sequence_field_orders_what_meets(engine: str, commits: list[list[Version]]) -> None:
     """With a sequence field a batch meets the stored row in the order of the field, whoever came first: rows are those
     of the dict, into which each pair is folded in that order.
     """
+    commits = [_taken(engine, commit) for commit in commits]
     with tempfile.TemporaryDirectory() as folder:
         world = _world(folder, engine, sequence_field="at")
         found: dict[int, Version] = {}
@@ -214,7 +220,10 @@ def test_merging_in_two_goes_is_merging_once(engine: str, versions: list[Version
     """Some of the oldest versions merged first, then with the rest: the law that lets batches, runs and level 0 be
     merged one after the other.
     """
-    versions, merging = _taken(engine, versions), ENGINES[engine](make_schema(COLUMNS))
+    versions, merging = (
+        _taken(engine, versions),
+        ENGINES[engine](make_schema(COLUMNS, options=OPTIONS.get(engine))),
+    )
     once = _merge(merging, versions)
     assert _merge(merging, [*_merge(merging, versions[:cut]), *versions[cut:]]) == once
     assert once == _merge_by_oracle(ORACLES[engine], versions)
@@ -223,12 +232,15 @@ def test_merging_in_two_goes_is_merging_once(engine: str, versions: list[Version
 def test_ties_are_the_engine_s(tmp_path: Path) -> None:
     """Without an order a repeated key is refused where the outcome hangs on it, added up by an engine that adds."""
     rows, twice = [_row((1, True, 2, 0)), _row((1, True, 3, 0))], [INSERT, INSERT]
-    for name in [*WHOLE_ROWS, *ADDS_ONLY]:
+    for name in [*WHOLE_ROWS, *NO_VECTORS]:
         with pytest.raises(FixData, match="TS1601"):
             _world(str(tmp_path / name), name).upsert(rows, twice)
-    world = _world(str(tmp_path / "sum"), "sum")
-    world.upsert(rows, twice)
-    assert world.rows() == [_row((1, True, 5, 0))]
+    for name in ("sum", "aggregation"):
+        world = _world(str(tmp_path / name), name)
+        world.upsert(rows, twice)
+        assert world.rows() == [_row((1, True, 5, 0))]
+    with pytest.raises(FixData, match="TS1601"):
+        world.upsert([_row((2, True, 1, 0)), _row((2, True, 1, 1))], twice)  # the newest `at` is the row's
 
 
 def test_an_overwrite_meets_nobody(tmp_path: Path) -> None:

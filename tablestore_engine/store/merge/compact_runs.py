@@ -18,7 +18,8 @@ from tablestore_engine.errors import EngineBug, StorageError
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT, DataFileMeta
 from tablestore_engine.lsm.compaction_strategy import CompactionUnit
 from tablestore_engine.lsm.key_versions import sort_versions
-from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.merge import merge_versions
+from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.merge.range_read import FilePiece, read_ranges

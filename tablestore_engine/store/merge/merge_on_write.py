@@ -24,14 +24,12 @@ from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns, order_permutation
 from tablestore_engine.lsm.merge import (
     Decision,
-    IncomingRecords,
-    MergeResult,
-    StoredRecords,
     changelog_rows,
     decide,
     merge_with_stored,
 )
-from tablestore_engine.lsm.sequence_field import stored_newer
+from tablestore_engine.lsm.merge_records import IncomingRecords, MergeResult, StoredRecords
+from tablestore_engine.lsm.sequence_field import SequenceOrder, stored_newer
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.files.rolling_writer import RollingWriter
@@ -153,7 +151,7 @@ def _settle(
 ) -> _Settled:
     batch = step.batch
     found = _fetch_old(files, step, masks, target)
-    result = _merge(files, batch, found)
+    result = _merge(files, batch, found, replaces=target.picks is not None)
     decision = decide(result, identical=_identical(batch, target, found, result))
     numbers = (
         next_number + np.arange(len(decision.written))
@@ -244,7 +242,7 @@ def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, .
     return files.traits.sequence_fields if batch.sequence is not None else ()
 
 
-def _merge(files: DataFiles, batch: Batch, found: _Found) -> MergeResult:
+def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool) -> MergeResult:
     """The batch and the stored rows that it hits. The sequence field does not protect rows that are replaced."""
     hits = found.hits.incoming
     newer = None
@@ -253,9 +251,20 @@ def _merge(files: DataFiles, batch: Batch, found: _Found) -> MergeResult:
         newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
     return merge_with_stored(
         files.traits.merge_engine,
-        IncomingRecords(batch.rows, batch.deletes),
-        StoredRecords(hits, found.old, newer, gives_way=found.picked),
+        IncomingRecords(batch.rows, batch.deletes, batch.update_befores, batch.stack, replaces),
+        StoredRecords(hits, found.old, newer, found.picked, _stored_order(files, batch, found)),
     )
+
+
+def _stored_order(files: DataFiles, batch: Batch, found: _Found) -> SequenceOrder | None:
+    """Of the old rows, by which a stack of versions takes them between its own."""
+    if batch.stack is None:
+        return None
+    if found.old is None:
+        return batch.stack.order.at(np.empty(0, dtype=np.int64))
+    numbers = np.asarray(found.old.column(SEQUENCE_NUMBER))
+    field = sequence_of(found.old, files.traits)
+    return SequenceOrder.of_stored(field, numbers, np.ones(len(numbers), dtype=np.bool_))
 
 
 def _identical(batch: Batch, target: Target, found: _Found, result: MergeResult) -> Mask | None:

@@ -24,8 +24,10 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
 from tablestore_engine.lsm.key_order import Index, Mask, order_columns
 from tablestore_engine.lsm.key_versions import Versions, retracts, sort_versions, without_update_before
-from tablestore_engine.lsm.merge import merge_versions, merged_rows
+from tablestore_engine.lsm.merge import merge_versions
+from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
+from tablestore_engine.lsm.version_stack import VersionStack, join_stacks
 from tablestore_engine.store.rows.conformed_rows import SAMPLES, frame_samples
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -34,6 +36,8 @@ from tablestore_engine.store.table_traits import TableTraits
 class Batch:
     """`numbers` are given when the rows already have sequence numbers (taken in from level 0).
 
+    update_befores   which of `deletes` are -U; None: none
+    stack     all versions of the keys, of rows from level 0 under an engine that combines values
     at   row numbers of `source` in key order, None: all as they are. Rows are put in order when someone asks for them,
          so that a large batch, asked for slice by slice, is never held twice
     """
@@ -44,6 +48,8 @@ class Batch:
     deletes: Mask
     sequence: SequenceOrder | None
     numbers: npt.NDArray[np.int64] | None = None
+    update_befores: Mask | None = None
+    stack: VersionStack | None = None
 
     @cached_property
     def rows(self) -> pa.Table:
@@ -63,6 +69,8 @@ class Batch:
             if whole is None
             else SequenceOrder(whole.frame.slice(offset, end - offset), whole.descending),
             None if self.numbers is None else self.numbers[offset:end],
+            None if self.update_befores is None else self.update_befores[offset:end],
+            None if self.stack is None else self.stack.of_keys(offset, end),
         )
 
 
@@ -71,7 +79,11 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
     if len(parts) == 1:
         return parts[0]
     numbers = [one.numbers for one in parts if one.numbers is not None]
+    update_befores = [
+        np.zeros_like(one.deletes) if one.update_befores is None else one.update_befores for one in parts
+    ]
     sequences = [one.sequence for one in parts if one.sequence is not None]
+    stacks = [one.stack for one in parts if one.stack is not None]
     return Batch(
         pa.concat_tables([one.rows for one in parts]),
         None,
@@ -79,6 +91,8 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
         np.concatenate([one.deletes for one in parts]),
         SequenceOrder.stacked(sequences) if sequences else None,
         np.concatenate(numbers) if numbers else None,
+        np.concatenate(update_befores) if any(one.update_befores is not None for one in parts) else None,
+        join_stacks(stacks, [one.keys.height for one in parts]) if stacks else None,
     )
 
 
@@ -111,7 +125,10 @@ def batch_of(
         rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
     deletes = np.zeros(rows.num_rows, dtype=np.bool_) if kinds is None else retracts(kinds)
     field = sequence_of(rows, traits)
-    versions = sort_versions(keys, deletes, field, rows if traits.merge_engine.combines else None)
+    combines = traits.merge_engine.combines
+    versions = sort_versions(
+        keys, deletes, field, rows if combines else None, _befores(kinds) if combines else None
+    )
     if not versions.are_single and not traits.last_wins:
         tied = traits.merge_engine.find_ties(versions)
         if len(tied):
@@ -130,8 +147,30 @@ def batch_of_stored(
     deletes = retracts(kinds)
     keys, field = order_columns(rows, traits.schema.trimmed_primary_keys), sequence_of(rows, traits)
     order = SequenceOrder.of_stored(field, numbers, ~deletes)
-    versions = sort_versions(keys, deletes, order, rows if traits.merge_engine.combines else None)
-    return _merged(rows, keys, versions, field, traits, numbers)
+    if traits.merge_engine.combines:
+        return _stacked(rows, keys, kinds, numbers, order)
+    return _merged(rows, keys, sort_versions(keys, deletes, order), field, traits, numbers)
+
+
+def _stacked(
+    rows: pa.Table,
+    keys: pl.DataFrame,
+    kinds: npt.NDArray[np.int8],
+    numbers: npt.NDArray[np.int64],
+    order: SequenceOrder,
+) -> Batch:
+    """Every version, to be merged with the stored row at once; the newest of each key stands for it."""
+    versions = sort_versions(keys, retracts(kinds), order)
+    at, update_befores = versions.order, _befores(kinds)
+    stack = VersionStack(
+        take_rows(rows, at),
+        np.cumsum(versions.starts) - 1,
+        order.at(at),
+        versions.retracts[at],
+        None if update_befores is None else update_befores[at],
+    )
+    newest = at[versions.ends]
+    return Batch(rows, newest, keys[newest], versions.retracts[newest], None, numbers[newest], None, stack)
 
 
 def _accepted(
@@ -179,7 +218,18 @@ def _merged(
         keys, field = keys[winners], None if field is None else field.at(winners)
     if merged.columns:
         field = sequence_of(source, traits)
-    return Batch(source, at, keys, merged.deletes, field, None if numbers is None else numbers[winners])
+    update_befores = (
+        None if versions.update_befores is None else versions.update_befores[winners] & merged.deletes
+    )
+    return Batch(
+        source, at, keys, merged.deletes, field, None if numbers is None else numbers[winners], update_befores
+    )
+
+
+def _befores(kinds: npt.NDArray[np.int8] | None) -> Mask | None:
+    """Which rows are -U, if any is."""
+    found = None if kinds is None else np.asarray(kinds == RowKind.UPDATE_BEFORE)
+    return found if found is not None and found.any() else None
 
 
 def _tied(rows: pa.Table, traits: TableTraits, tied: npt.NDArray[np.int64]) -> RepeatedKeys:

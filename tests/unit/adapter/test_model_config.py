@@ -93,6 +93,9 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "sequence_field": "v",
         "delete_when": "x",
         "merge_engine": "deduplicate",
+        "fields": {"v": {"stats_mode": "full"}},
+        "default_aggregate_function": "sum",
+        "ignore_delete": True,
         "changelog_producer": "lookup",
         "log_system": "kafka",
         "log_consistency": "transactional",
@@ -191,7 +194,10 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({"log_system": "kafka"}, "TS1815"),
         ({"kafka": {"sasl.password": "x"}, **LOGGED}, "TS1818"),
         ({"table_properties": {"kafka.ssl.key.location": "x"}}, "TS1818"),
-        ({**KEYED, "merge_engine": "aggregation"}, "TS1820"),
+        ({**KEYED, "merge_engine": "partial-update"}, "TS1820"),
+        ({**KEYED, "fields": {"n": {"aggregate": "sum"}}}, "TS1811"),
+        ({**KEYED, "fields": {"n": {"aggregate_function": "summ"}}}, "TS1007"),
+        ({**KEYED, "fields": {"n": "sum"}}, "TS1811"),
         ({**LATER, "incremental_strategy": "upsert"}, "TS1824"),
         ({**LATER, "incremental_strategy": "merge"}, "TS1823"),
         ({**LATER, "incremental_strategy": "insert_overwrite"}, "TS1823"),
@@ -278,7 +284,7 @@ def test_keys_of_others_are_left_alone(key: str) -> None:
 def test_unbuilt_features_are_unsupported_not_wrong() -> None:
     """The class tells a caller that the request was fine and the engine is not there yet."""
     with pytest.raises(Unsupported):
-        read({"merge_engine": "aggregation", "primary_key": ["id"]})
+        read({"merge_engine": "partial-update", "primary_key": ["id"]})
 
 
 def test_an_eventual_log_is_an_option_of_the_table() -> None:
@@ -404,3 +410,29 @@ def test_iceberg_metadata_of_another_shape_is_refused() -> None:
     """A word that is no place."""
     with pytest.raises(FixRequest, match="TS1811"):
         read({"iceberg_metadata": "glue"})
+
+
+def test_rules_of_columns_are_table_options() -> None:
+    """`fields` and the keys for all columns, as the options that the engine reads."""
+    settings = read(
+        {
+            **KEYED,
+            "merge_engine": "aggregation",
+            "default_aggregate_function": "max",
+            "ignore_delete": True,
+            "fields": {
+                "amount": {"aggregate_function": "sum", "ignore_retract": True},
+                "tags": {"aggregate_function": "listagg", "distinct": True, "list_agg_delimiter": "; "},
+            },
+        }
+    )
+    assert dict(settings.options) == {
+        "merge-engine": "aggregation",
+        "fields.default-aggregate-function": "max",
+        "ignore-delete": "true",
+        "fields.amount.aggregate-function": "sum",
+        "fields.amount.ignore-retract": "true",
+        "fields.tags.aggregate-function": "listagg",
+        "fields.tags.distinct": "true",
+        "fields.tags.list-agg-delimiter": "; ",
+    }

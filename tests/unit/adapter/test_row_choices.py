@@ -21,7 +21,8 @@ from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.options import OPTIONS, Scope
 
 GIVEN: dict[str, Any] = {
-    "sequence_field": "at", "merge_engine": "first-row", "duplicates": "last", "merge_update_columns": "v",
+    "sequence_field": "at", "merge_engine": "first-row", "ignore_delete": True, "duplicates": "last",
+    "merge_update_columns": "v",
     "merge_exclude_columns": "v", "delete_when": "v = 1", "incremental_predicates": ["v > 1"],
 }  # fmt: skip
 # keys of ours that say where rows lie, when and where they go: never which row of a key wins
@@ -30,6 +31,7 @@ OTHERS = {
     "log_key_format", "log_ignore_delete", "log_changelog_mode", "kafka_topic", "kafka", "table_properties", "publish",
     "affected_by", "affected_key", "affected_limit", "changed_keys", "row_kinds", "max_snapshots_per_batch",
     "output_mode", "dataframe", "contract_changes", "keep_failing_rows", "iceberg_metadata",
+    "fields", "default_aggregate_function",  # read by merge engines, which are decided
 }  # fmt: skip
 KEYS: dict[str, dict[str, Any]] = {
     "append": {},
@@ -46,6 +48,8 @@ def test_every_config_key_and_strategy_has_a_decision() -> None:
     no_choice = {
         "sequence.field.sort-order", "changelog-producer", "changelog-producer.row-deduplicate",
         "deletion-vectors.enabled", "deletion-vectors.bitmap64", "write-only",
+        "fields.default-aggregate-function", "aggregation.remove-record-on-delete",  # read by merge engines
+        *(key for key in OPTIONS if key.startswith("fields.<column>.")),
     }  # fmt: skip
     assert merging - no_choice <= set(NEUTRAL_OPTIONS)
 
@@ -53,15 +57,15 @@ def test_every_config_key_and_strategy_has_a_decision() -> None:
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("key", ROW_CHOICES)
 def test_config_key_against_its_strategy_is_refused(key: str, strategy: str) -> None:
-    """A key is refused exactly where the table says so (merge_engine: all but the default are refused anyway)."""
+    """A key is refused exactly where the table says so (merge_engine and sequence_field need a key)."""
     config = {
         "materialized": "incremental",
         "incremental_strategy": strategy,
         **KEYS.get(strategy, {"unique_key": "id"}),
     }
-    needs_key = key == "sequence_field" and strategy == "append"
-    if ROW_CHOICES[key][strategy] is Use.REFUSED or needs_key or key == "merge_engine":
-        with pytest.raises(TablestoreError, match=r"TS1823|TS1820"):
+    needs_key = key in ("sequence_field", "merge_engine") and strategy == "append"
+    if ROW_CHOICES[key][strategy] is Use.REFUSED or needs_key:
+        with pytest.raises(TablestoreError, match="TS1823"):
             read_settings("m", {**config, key: GIVEN[key]}, None)
     else:
         settings = read_settings("m", {**config, key: GIVEN[key]}, None)

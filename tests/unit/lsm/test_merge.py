@@ -6,14 +6,8 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.lsm.deduplicate import Deduplicate
-from tablestore_engine.lsm.merge import (
-    IncomingRecords,
-    MergeResult,
-    StoredRecords,
-    changelog_rows,
-    decide,
-    merge_with_stored,
-)
+from tablestore_engine.lsm.merge import changelog_rows, decide, merge_with_stored
+from tablestore_engine.lsm.merge_records import IncomingRecords, MergeResult, StoredRecords
 
 
 def _mask(*bits: int) -> np.ndarray:

@@ -24,6 +24,7 @@ class KeepFirst:
     newest_wins: bool = False
     keeps_stored: bool = False
     takes_retractions: bool = True
+    merges_lone: bool = False
     combines: bool = False
 
     def merge(self, versions: Versions) -> Merged:
@@ -52,6 +53,7 @@ class SumOf:
     newest_wins: bool = False
     keeps_stored: bool = False
     takes_retractions: bool = True
+    merges_lone: bool = False
     combines: bool = True
     seen: list[int] = field(default_factory=list, compare=False)
 

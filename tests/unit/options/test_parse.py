@@ -177,7 +177,7 @@ def test_a_table_says_nothing_about_brokers_and_clients(
         ("commit.callback.com.example.Told.param", "x"),
         ("changelog.time-retained", "7 d"),
         ("changelog-producer.row-deduplicate-ignore-fields", "v"),
-        ("fields.v.aggregate-function", "sum"),
+        ("fields.v.nested-key", "id"),
         ("partition.mark-done-action", "success-file"),
         ("metastore.partitioned-table", "true"),
         ("primary-key", "id"),

@@ -17,6 +17,7 @@ from typing import Any
 from dbt.adapters.protocol import AdapterConfig
 
 from dbt.adapters.tablestore.config.changed_keys_config import Affected, read_affected
+from dbt.adapters.tablestore.config.field_rules import read_field_options
 from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.config.row_choices import find_refused
@@ -68,6 +69,9 @@ class TablestoreConfig(AdapterConfig):
     partition_by: str | list[str] | None = None
     buckets: int | str | None = None
     merge_engine: str | None = None
+    fields: dict[str, Any] | None = None
+    default_aggregate_function: str | None = None
+    ignore_delete: bool | None = None
     sequence_field: str | list[str] | None = None
     changelog_producer: str | None = None
     log_system: str | None = None
@@ -268,7 +272,7 @@ def _read_options(name: str, values: Mapping[str, Any]) -> tuple[tuple[str, str]
     kafka = {
         _kafka_option(str(k)): text_of(v) for k, v in read_mapping(name, "kafka", values.get("kafka")).items()
     }
-    for source in (named, kafka):
+    for source in (named, kafka, read_field_options(name, values)):
         for option, value in source.items():
             if value is not None and options.setdefault(option, value) != value:
                 raise _given_twice(name, option, options[option], value)
@@ -347,6 +351,11 @@ def _wrong_keys(settings: TableSettings) -> tuple[str, str] | None:
         return "delete_when needs a key", "set primary_key: a delete removes the row of its key"
     if "sequence.field" in dict(settings.options) and not settings.primary_key:
         return "sequence_field needs a key", "set primary_key: it orders the versions of a key"
+    if (
+        dict(settings.options).get("merge-engine", "deduplicate") != "deduplicate"
+        and not settings.primary_key
+    ):
+        return "merge_engine needs a key", "set primary_key: it merges the versions of a key"
     return None
 
 

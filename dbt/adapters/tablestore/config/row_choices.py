@@ -51,6 +51,7 @@ _COLUMNS = ("append", "merge", "delete+insert", "insert_overwrite", "microbatch"
 _ROWS = {
     "sequence_field":         (_A, _A, _A, _A, _A, _R, _R),
     "merge_engine":           (_A, _A, _A, _A, _A, _R, _R),
+    "ignore_delete":          (_A, _A, _A, _A, _A, _R, _R),
     "duplicates":             (_A, _A, _A, _A, _A, _R, _A),
     "merge_update_columns":   (_R, _A, _R, _R, _R, _R, _R),
     "merge_exclude_columns":  (_R, _A, _R, _R, _R, _R, _R),
@@ -65,6 +66,7 @@ ROW_CHOICES: Mapping[str, Mapping[str, Use]] = {
 NEUTRAL_OPTIONS: Mapping[str, str | None] = {
     "sequence.field": None,
     "merge-engine": "deduplicate",
+    "ignore-delete": "false",
     "tablestore.duplicates": "refuse",
 }
 
@@ -89,6 +91,7 @@ def _given(table: ModelKeys) -> list[str]:
         "incremental_predicates": table.predicates,
         "sequence_field": "sequence.field" in options,
         "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
+        "ignore_delete": options.get("ignore-delete", "false") != "false",
         "duplicates": options.get("tablestore.duplicates", "refuse") != "refuse",
         "delete_when": table.delete_when,
     }

@@ -15,7 +15,8 @@ from tablestore_engine.api import FixRequest
 _ICEBERG_PLACES = ("table-location", "hadoop-catalog")
 
 
-def _wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest:
+def wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest:
+    """FixRequest TS1811."""
     return FixRequest(
         "TS1811",
         f"model {name}: config {key!r} has the wrong form",
@@ -30,7 +31,7 @@ def read_columns(name: str, key: str, value: Any) -> tuple[str, ...]:  # noqa: A
         return ()
     columns = [value] if isinstance(value, str) else value
     if not isinstance(columns, Sequence) or not all(isinstance(c, str) and c.strip() for c in columns):
-        raise _wrong_shape(name, key, value, "a column or a list of columns")
+        raise wrong_shape(name, key, value, "a column or a list of columns")
     return tuple(dict.fromkeys(column.strip().strip("`") for column in columns))
 
 
@@ -40,7 +41,7 @@ def read_predicates(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 -
         return ()
     conditions = [value] if isinstance(value, str) else value
     if not isinstance(conditions, Sequence) or not all(isinstance(c, str) and c.strip() for c in conditions):
-        raise _wrong_shape(name, "incremental_predicates", value, "a SQL condition or a list of them")
+        raise wrong_shape(name, "incremental_predicates", value, "a SQL condition or a list of them")
     return tuple(conditions)
 
 
@@ -49,7 +50,7 @@ def read_text(name: str, key: str, value: Any) -> str | None:  # noqa: ANN401 - 
     if value is None:
         return None
     if not isinstance(value, str) or not value.strip():
-        raise _wrong_shape(name, key, value, "a text")
+        raise wrong_shape(name, key, value, "a text")
     return value.strip()
 
 
@@ -60,14 +61,14 @@ def read_choice(name: str, key: str, values: Mapping[str, Any], choices: Sequenc
         return default
     if value not in choices:
         near = difflib.get_close_matches(str(value), choices, n=1, cutoff=0.0)
-        raise _wrong_shape(name, key, value, f"one of {', '.join(choices)} (nearest: {near[0]})")
+        raise wrong_shape(name, key, value, f"one of {', '.join(choices)} (nearest: {near[0]})")
     return str(value)
 
 
 def check_flag(name: str, key: str, value: Any) -> None:  # noqa: ANN401 - comes from YAML
     """Absent, or true or false."""
     if value is not None and not isinstance(value, bool):
-        raise _wrong_shape(name, key, value, "true or false")
+        raise wrong_shape(name, key, value, "true or false")
 
 
 def read_iceberg_storage(name: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
@@ -76,7 +77,7 @@ def read_iceberg_storage(name: str, value: Any) -> str | None:  # noqa: ANN401 -
         return "table-location" if value else "disabled"
     if value in (None, *_ICEBERG_PLACES):
         return None if value is None else str(value)
-    raise _wrong_shape(name, "iceberg_metadata", value, f"true, false, {' or '.join(_ICEBERG_PLACES)}")
+    raise wrong_shape(name, "iceberg_metadata", value, f"true, false, {' or '.join(_ICEBERG_PLACES)}")
 
 
 def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa: ANN401 - comes from YAML
@@ -84,7 +85,7 @@ def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa:
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise _wrong_shape(name, key, value, "a map")
+        raise wrong_shape(name, key, value, "a map")
     return value
 
 
@@ -93,7 +94,7 @@ def read_bucket_count(name: str, value: Any) -> str | None:  # noqa: ANN401 - co
     if value is None or value == "auto":
         return None
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
-        raise _wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
+        raise wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
     return str(int(value))
 
 

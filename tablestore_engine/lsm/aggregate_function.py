@@ -1,0 +1,65 @@
+"""What an aggregate function is: the values of a column over the versions of each key become one. Columns at a time.
+
+INVARIANT  the outcome is that of Paimon's function over the same versions in the same order, value by value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+
+from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.type_text import type_to_text
+from tablestore_engine.lsm.version_groups import VersionGroups
+
+
+@dataclass(frozen=True)
+class AggregatedColumn:
+    """A column and the options of its function: `distinct`, `delimiter` (of listagg)."""
+
+    name: str
+    type: DataType
+    distinct: bool = False
+    delimiter: str = ","
+
+
+class AggregateFunction(Protocol):
+    """A value: `column` is what it aggregates."""
+
+    @property
+    def retracts(self) -> bool:
+        """Whether it can take a value back."""
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether the order of the versions makes a difference."""
+
+    @property
+    def changes_lone(self) -> bool:
+        """Whether the aggregate of a single value may be another value."""
+
+    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+        """One value for each key of `groups`, whose rows are numbers of `values`. Raises FixData TS1659, TS1660."""
+
+
+def overflow(column: AggregatedColumn, function: str, java: str) -> FixData:
+    """FixData TS1659."""
+    return FixData(
+        "TS1659",
+        f"column {column.name}: {function} is outside of {type_to_text(column.type)}",
+        why=f"the result does not fit; {java}",
+        fix="give the column a wider type, or correct the values",
+    )
+
+
+def wrong_type(column: AggregatedColumn, function: str, expected: str) -> FixRequest:
+    """FixRequest TS1662."""
+    return FixRequest(
+        "TS1662",
+        f"column {column.name} cannot be aggregated by {function}",
+        why=f"its type is {type_to_text(column.type)}; expected {expected}",
+        fix="use another function, or another type",
+    )

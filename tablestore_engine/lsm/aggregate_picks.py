@@ -1,0 +1,88 @@
+"""Aggregate functions whose outcome is the value of one version: last, first, largest, smallest, and, or.
+
+CHANGE     the aggregate functions last_value, last_non_null_value, first_value, first_non_null_value, max, min,
+           bool_and and bool_or
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tablestore_engine.lsm.aggregate_function import AggregatedColumn, wrong_type
+from tablestore_engine.lsm.key_order import fixed_words, order_frame, order_permutation, starts_of_groups
+from tablestore_engine.lsm.version_groups import NO_ROW, VersionGroups, pick_values
+
+
+@dataclass(frozen=True)
+class Last:
+    """The newest value; `skips_null`: of those that are not NULL. A retraction of it leaves NULL."""
+
+    skips_null: bool
+    retracts: bool = True
+    is_ordered: bool = True
+    changes_lone: bool = False
+
+    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+        """The value of the last version that counts, unless it retracts."""
+        mine = groups.valid(values) if self.skips_null else groups
+        found = mine.row_of_each(mine.ends)
+        found[mine.present[mine.retracts[mine.ends]]] = NO_ROW
+        return pick_values(values, found)
+
+
+@dataclass(frozen=True)
+class First:
+    """The oldest value; `skips_null`: of those that are not NULL."""
+
+    skips_null: bool
+    retracts: bool = False
+    is_ordered: bool = True
+    changes_lone: bool = False
+
+    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+        """The value of the first version that counts."""
+        mine = groups.valid(values) if self.skips_null else groups
+        return pick_values(values, mine.row_of_each(mine.starts))
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The largest or smallest value in the order of keys, NULL as nothing."""
+
+    largest: bool
+    retracts: bool = False
+    is_ordered: bool = False
+    changes_lone: bool = False
+
+    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+        """The first version with that value."""
+        mine = groups.valid(values)
+        if not len(mine.rows):
+            return pick_values(values, mine.row_of_each(mine.starts))
+        frame = order_frame([mine.values(values)])
+        words = fixed_words(frame)
+        if words is None:
+            order = order_permutation(frame)
+            words = np.empty(len(order), dtype=np.int64)
+            words[order] = np.cumsum(starts_of_groups(frame[order]))
+        best = (np.maximum if self.largest else np.minimum).reduceat(words, mine.starts)
+        places = np.arange(len(words))
+        hits = np.where(words == np.repeat(best, mine.sizes), places, len(words))
+        return pick_values(values, mine.row_of_each(np.minimum.reduceat(hits, mine.starts)))
+
+
+def make_extreme(column: AggregatedColumn, *, largest: bool) -> Extreme:
+    """Raises FixRequest TS1662."""
+    if not column.type.is_atomic:
+        raise wrong_type(column, "max" if largest else "min", "a type whose values have an order")
+    return Extreme(largest)
+
+
+def make_boolean(column: AggregatedColumn, *, largest: bool) -> Extreme:
+    """`and` is the smallest, `or` the largest of false < true. Raises FixRequest TS1662."""
+    if column.type.root != "BOOLEAN":
+        raise wrong_type(column, "bool_or" if largest else "bool_and", "BOOLEAN")
+    return Extreme(largest)

@@ -1,0 +1,105 @@
+"""The versions of keys that have several, as aggregate functions take them.
+
+INVARIANT  places ascend by key, of each key the oldest version first; a key may have no place left after `only`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.key_order import Index, Mask
+
+NO_ROW = -1
+
+
+@dataclass(frozen=True)
+class VersionGroups:
+    """By place: `rows` (numbers of rows), `keys` (0 … count - 1) and `retracts`."""
+
+    rows: Index
+    keys: Index
+    count: int
+    retracts: Mask
+
+    def only(self, places: Mask) -> VersionGroups:
+        """Without the other versions; the keys keep their numbers."""
+        if bool(places.all()):
+            return self
+        return replace(self, rows=self.rows[places], keys=self.keys[places], retracts=self.retracts[places])
+
+    def valid(self, column: pa.ChunkedArray) -> VersionGroups:
+        """Only versions whose value is not NULL."""
+        if not column.null_count:
+            return self
+        return self.only(np.asarray(pc.is_valid(column))[self.rows])
+
+    @cached_property
+    def starts(self) -> Index:
+        """Places where the keys that have any begin."""
+        begins = np.ones(len(self.keys), dtype=np.bool_)
+        begins[1:] = self.keys[1:] != self.keys[:-1]
+        return np.flatnonzero(begins)
+
+    @cached_property
+    def sizes(self) -> Index:
+        """How many versions each of these keys has."""
+        return np.diff(np.append(self.starts, len(self.keys)))
+
+    @property
+    def ends(self) -> Index:
+        """Places of their newest versions."""
+        return self.starts + self.sizes - 1
+
+    @property
+    def present(self) -> Index:
+        """Numbers of the keys that have any."""
+        return self.keys[self.starts]
+
+    def row_of_each(self, places: Index) -> Index:
+        """Row numbers by key: of these places, one for each key that has any, else NO_ROW."""
+        found = np.full(self.count, NO_ROW, dtype=np.int64)
+        found[self.present] = self.rows[places]
+        return found
+
+    def values(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """The values of the versions, by place."""
+        return take_rows(pa.table([column], ["v"]), self.rows).column(0)
+
+    def spread(self, values: pa.Array) -> pa.ChunkedArray:
+        """One value for each present key as one value for every key: NULL for the others."""
+        if len(values) == self.count:
+            return pa.chunked_array([values])
+        at = np.full(self.count, NO_ROW, dtype=np.int64)
+        at[self.present] = np.arange(len(values))
+        return pick_values(pa.chunked_array([values]), at)
+
+
+def pick_values(column: pa.ChunkedArray, rows: Index) -> pa.ChunkedArray:
+    """The values of these rows; NULL for NO_ROW."""
+    missing = rows == NO_ROW
+    if missing.any():
+        column = pa.chunked_array([*column.chunks, pa.nulls(1, column.type)], type=column.type)
+        rows = np.where(missing, len(column) - 1, rows)
+    return take_rows(pa.table([column], ["v"]), rows).column(0)
+
+
+def as_series(values: pa.ChunkedArray | pa.Array) -> pl.Series:
+    """The values for polars."""
+    made = pl.from_arrow(values)
+    assert isinstance(made, pl.Series)
+    return made
+
+
+def list_offsets(keys: npt.NDArray[Any], count: int) -> pa.Array:
+    """Offsets of one list for each key, from the key of each element, ascending."""
+    sizes = np.bincount(keys, minlength=count)
+    return pa.array(np.append(0, np.cumsum(sizes)), pa.int32())
