@@ -33,7 +33,7 @@ from tablestore_engine.store.verify.bucket_history import BucketHistory
 from tablestore_engine.store.verify.file_check import FileCheck, FileOutcome
 from tablestore_engine.store.verify.file_sizes import FileSizes
 from tablestore_engine.store.verify.live_files import FileChanges, Identity
-from tablestore_engine.store.verify.problems import ReportPart, Problem, describe_error
+from tablestore_engine.store.verify.problems import Problem, ReportPart, describe_error
 from tablestore_engine.store.verify.snapshot_check import SnapshotChecks, VectorFiles
 
 _FILES_AHEAD = 64  # are fetched together from an object store
