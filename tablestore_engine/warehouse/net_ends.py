@@ -75,7 +75,7 @@ class NetEnds:
         count = settled = 0
         for batch in self.read(self.keys):
             keys = order_columns(pa.Table.from_batches([batch]), self.keys)  # -0.0 is another key than 0.0
-            held.append(keys.hstack(_ends(batch, count)).filter(_in_turn(keys, number, turns)))
+            held.append(_in_turn(keys, batch, count, number, turns))
             count += batch.num_rows
             if sum(one.height for one in held[1:]) > settled:
                 held = [_settled(pl.concat(held))]
@@ -121,7 +121,7 @@ class NetEnds:
         start = 0
         for batch in self.read(None):
             rows = comparable_rows(_without_helpers(batch))
-            held.append(rows.hstack(_ends(batch, start)).filter(_in_turn(rows, number, turns)))
+            held.append(_in_turn(rows, batch, start, number, turns))
             start += batch.num_rows
         found = pl.concat(held)
         names = [name for name in found.columns if not name.startswith("#")]
@@ -134,8 +134,11 @@ class NetEnds:
 
 def _ends(batch: pa.RecordBatch, start: int) -> pl.DataFrame:
     """Each change as the first and the last one of its key; `#told`: it has the row that was there before."""
-    kinds = pl.Series(batch.column(ROW_KIND).to_pylist(), dtype=pl.String)
-    numbers = pl.Series(range(start, start + batch.num_rows), dtype=pl.Int64)
+    return _as_ends(pl.Series(batch.column(ROW_KIND)), np.arange(start, start + batch.num_rows))
+
+
+def _as_ends(kinds: pl.Series, numbers: Index) -> pl.DataFrame:
+    """The same of changes with these numbers."""
     return pl.DataFrame(
         {
             "#first": numbers,
@@ -169,6 +172,9 @@ def _count_turns(counts: Iterable[int]) -> int:
     return max(1, -(-sum(counts) // PASS_ROWS))
 
 
-def _in_turn(keys: pl.DataFrame, number: int, turns: int) -> pl.Series:
-    """For each row whether its key belongs to this turn."""
-    return keys.hash_rows() % turns == number
+def _in_turn(rows: pl.DataFrame, batch: pa.RecordBatch, start: int, number: int, turns: int) -> pl.DataFrame:
+    """Comparable columns and ends of the changes whose key, or row, belongs to this turn; only they are built."""
+    if turns == 1:
+        return rows.hstack(_ends(batch, start))
+    at = np.flatnonzero((rows.hash_rows() % turns == number).to_numpy())
+    return rows[at].hstack(_as_ends(pl.Series(batch.column(ROW_KIND))[at], at + start))
