@@ -9,7 +9,7 @@ import pytest
 
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
-from tablestore_engine.spark.traced_query import Deltas
+from tablestore_engine.spark.traced_answers import Deltas
 
 
 @pytest.fixture(scope="module")

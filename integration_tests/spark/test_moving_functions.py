@@ -14,10 +14,11 @@ import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
-from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
+from tablestore_engine.api import Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark.result_settings import read_result_settings
+from tablestore_engine.spi import MOMENT
 
-REFUSED, DIGEST, HARMLESS = "refused", "in the digest", "harmless"
+REFUSED, DIGEST, HARMLESS, FOLLOWED = "refused", "in the digest", "harmless", "followed"
 _CLASSES = (
     "org.apache.spark.sql.catalyst.expressions.Nondeterministic",
     "org.apache.spark.sql.catalyst.expressions.ExpressionWithRandomSeed",
@@ -26,10 +27,13 @@ _CHANCE = "'java.util.UUID', 'randomUUID'"
 # function → (its arguments, what is done)
 CALLS: dict[str, tuple[str, str]] = {
     **dict.fromkeys(
-        ("curdate", "current_catalog", "current_database", "current_date", "current_path", "current_schema",
-         "current_time", "current_timestamp", "current_user", "input_file_block_length", "input_file_block_start",
-         "input_file_name", "localtime", "localtimestamp", "monotonically_increasing_id", "now", "rand", "randn",
-         "random", "session_user", "spark_partition_id", "unix_timestamp", "user", "uuid"), ("", REFUSED),
+        ("current_catalog", "current_database", "current_path", "current_schema",
+         "current_time", "current_user", "input_file_block_length", "input_file_block_start",
+         "input_file_name", "localtime", "monotonically_increasing_id", "rand", "randn",
+         "random", "session_user", "spark_partition_id", "user", "uuid"), ("", REFUSED),
+    ),
+    **dict.fromkeys(
+        ("curdate", "current_date", "current_timestamp", "localtimestamp", "now", "unix_timestamp"), ("", FOLLOWED),
     ),
     **dict.fromkeys(("java_method", "reflect", "try_reflect"), (_CHANCE, REFUSED)),
     "aes_encrypt": ("'a', '0000111122223333'", REFUSED),
@@ -64,7 +68,9 @@ def test_function_without_argument_or_of_chance_is_decided(engine: Engine) -> No
 
 
 def test_moving_function_is_refused_or_in_the_digest(engine: Engine) -> None:
-    """Each call is refused with the name of what moves, or what it gives is a line of the settings in the digest."""
+    """Each call is refused with the name of what moves, or what it gives is a line of the settings in the digest, or it
+    is a function of the time: with a moment it is followed in a condition. Without one, and as a column, it is refused.
+    """
     known = {str(row[0]) for row in engine.spark.sql("show all functions").collect()}
     before = str(engine.spark.conf.get(_TIME_ZONE))
     engine.spark.conf.set(_TIME_ZONE, "Asia/Tokyo")
@@ -77,6 +83,13 @@ def test_moving_function_is_refused_or_in_the_digest(engine: Engine) -> None:
             line = _IN_DIGEST.get(name)
             still = HARMLESS if line is None or line not in settings else DIGEST
             found[name] = still if traced.volatile is None else REFUSED
+        moment = {MOMENT: TableVersion(timestamp_ms=0)}
+        with engine.changed_keys.trace(call, versions=moment) as traced:
+            assert (traced.volatile is not None) == (found[name] == REFUSED), name
+        where = f"select id from demo.t where {name}({CALLS[name][0]}) = {name}({CALLS[name][0]}) and id > 1"
+        if found[name] == REFUSED:
+            with engine.changed_keys.trace(where, versions=moment) as traced:
+                found[name] = REFUSED if traced.volatile else FOLLOWED if traced.follows_time else "lost"
     assert found == {name: CALLS[name][1] for name in found}
 
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
-from tablestore_engine.spark.traced_query import AffectedKeys
+from tablestore_engine.spark.traced_answers import AffectedKeys
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 ORDERS = pa.schema(

@@ -55,6 +55,10 @@ class ChangedKeys:
         """The engine's clock: epoch milliseconds, as snapshots have them."""
         return self._warehouse.catalog.runtime.now_ms()
 
+    def moment_ms(self) -> int:
+        """The moment of a run that begins now, which its functions of the time give: epoch milliseconds."""
+        return self.now_ms()
+
     def new_view(self) -> str:
         """A name for a temporary view of affected keys."""
         return f"tablestore_keys_{self._warehouse.catalog.runtime.new_uuid().replace('-', '')}"

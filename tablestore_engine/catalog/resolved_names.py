@@ -107,10 +107,12 @@ class Overrides:
     """(database, table) -> the state that its plain name means, in this statement.
 
     `reads` is told every table that the statement reads, in which state, and whether the text names that state.
+    `moment_ms`: what current_timestamp() and its like give, in epoch milliseconds; None: the time when it runs.
     """
 
     states: Mapping[tuple[str, str], TableVersion] = field(default_factory=dict)
     reads: ReadLog | None = None
+    moment_ms: int | None = None
 
     def version(self, database: str, name: str) -> TableVersion | None:
         """The override of a name, if there is one."""

@@ -23,6 +23,7 @@ from tablestore_engine.queryplan.known_columns import KnownColumns, conjuncts, e
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 from tablestore_engine.queryplan.plan_rules import KEEPS_LEFT, LIMITS, PASSED, PRESERVING, rows_of_nothing
+from tablestore_engine.queryplan.run_time import is_time, projection_path, row_references, values_of
 from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
     Column,
@@ -31,6 +32,7 @@ from tablestore_engine.queryplan.trace_steps import (
     Matched,
     OnChildren,
     OneRow,
+    RowsOverTime,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -199,11 +201,26 @@ class _Builder:
         conditions = known.conditions(node, sides[left.path], sides[right.path])
         asked = _references(conditions)
         one = self._of(first, side)(first, own | (asked & set(output_ids(first))))
-        other = self.rows(second, others | (asked & set(output_ids(second))))
+        if side is not None and is_time(self._occurrence):
+            other = self._over_time(second, others)
+        else:
+            other = self.rows(second, others | (asked & set(output_ids(second))))
         return TracedPart(
             Matched(one.step, other.step, tuple(part.place for part in conditions)),
             one.columns | other.columns,
         )
+
+    def _over_time(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
+        """Rows beside the table of the time: those for which the time makes a difference, where that can be asked."""
+        projection = self._known.at(projection_path(self._occurrence))
+        asked, known = row_references(projection), self._known.rows(node)
+        if node is not projection.children[0].children[0] or any(
+            known.get(one, "") is not None for one in asked
+        ):
+            return self.rows(node, needed)
+        rows = self.rows(node, needed | asked)
+        values = tuple(one.place for one in values_of(projection))
+        return TracedPart(RowsOverTime(rows.step, projection.path, values), rows.columns)
 
     def _of(self, child: PlanNode, side: PlanNode | None) -> Take:
         return self.part if child is side else self.rows

@@ -63,6 +63,13 @@ class KnownColumns:
         """ExprId → an expression that has it."""
         return attributes_of(self.root)
 
+    def at(self, path: Path) -> PlanNode:
+        """The node at a path."""
+        node = self.root
+        for number in path:
+            node = node.children[number]
+        return node
+
     # ---- what changed --------------------------------------------------------------------------------------
 
     def is_steady(self, node: PlanNode) -> bool:

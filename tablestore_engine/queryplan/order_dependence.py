@@ -14,6 +14,7 @@ from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumn
 from tablestore_engine.queryplan.occurrences import Occurrence, TableColumns, output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 from tablestore_engine.queryplan.plan_rules import LIMITS
+from tablestore_engine.queryplan.run_time import is_time, time_joins
 from tablestore_engine.queryplan.stable_values import order_dependent_name
 
 _RANKS = frozenset({"Rank", "DenseRank", "PercentRank", "CumeDist"})
@@ -85,8 +86,10 @@ def _owns_group(root: PlanNode, node: PlanNode, key: Sequence[int], types: Group
 
 def _has_total_order(node: PlanNode, occurrences: Sequence[Occurrence]) -> bool:
     """Whether PARTITION BY and ORDER BY have a primary key of the only table below, so that no two rows are equal."""
-    inside = [one for one in occurrences if one.path[: len(node.path)] == node.path and not one.in_subquery]
-    if len(inside) != 1 or any(one.kind not in _ROW_PRESERVING for one in node.children[0].walk()):
+    below = [one for one in occurrences if one.path[: len(node.path)] == node.path and not one.in_subquery]
+    inside, joins = [one for one in below if not is_time(one)], time_joins(below)
+    others = (one for one in node.children[0].walk() if one.path not in joins)
+    if len(inside) != 1 or any(one.kind not in _ROW_PRESERVING for one in others):
         return False
     key = inside[0].key_ids
     if not key or len(key) != len(inside[0].source.primary_key):

@@ -21,10 +21,12 @@ from tablestore_engine.queryplan.known_columns import KnownColumns, side_of
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
 from tablestore_engine.queryplan.plan_nodes import Path, PlanNode
 from tablestore_engine.queryplan.plan_rules import INNER, KEEPS_LEFT, LIMITS, PASSED
+from tablestore_engine.queryplan.run_time import is_time, projection_path, values_of
 from tablestore_engine.queryplan.trace_steps import (
     Column,
     Either,
     OnChildren,
+    RowsOverTime,
     Select,
     Signed,
     SignedChanges,
@@ -103,9 +105,16 @@ class SignedRows:
         below = self._delta(side, occurrence)
         if node.kind == "Union":  # the other children differ in parts of their own
             return self._renamed(node, side, below)
-        return self._through(
-            node, [below if child is side else self._state(child, occurrence) for child in node.children]
-        )
+        parts = [below if child is side else self._state(child, occurrence) for child in node.children]
+        if node.path == occurrence.path[:-1] and is_time(occurrence):
+            parts[0] = self._over_time(parts[0], occurrence)
+        return self._through(node, parts)
+
+    def _over_time(self, rows: SignedPart, occurrence: Occurrence) -> SignedPart:
+        """Rows for which the time makes a difference; all others would cancel."""
+        projection = self._known.at(projection_path(occurrence))
+        values = tuple(one.place for one in values_of(projection))
+        return SignedPart(RowsOverTime(rows.step, projection.path, values), rows.columns, rows.signs)
 
     def _changes(self, occurrence: Occurrence, *, is_opposite: bool) -> SignedPart:
         sign, columns = self.next_identity(), tuple(sorted(occurrence.columns))

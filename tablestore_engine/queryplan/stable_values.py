@@ -13,7 +13,7 @@ Source: Catalyst's `Expression.deterministic` and the rule ComputeCurrentTime of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
 
@@ -44,11 +44,13 @@ _UNORDERED = frozenset(
 )
 
 
-def find_volatile(plan: PlanNode) -> str | None:
-    """The function that makes the result of a query another one each time; times in texts: spark/moving_times."""
+def find_volatile(plan: PlanNode, followed: Collection[str] = ()) -> str | None:
+    """The function that makes the result of a query another one each time; times in texts: spark/moving_times.
+    `followed`: classes of functions that may be there.
+    """
     for expression in _all_expressions(plan):
         name = _volatile_name(expression)
-        if name is not None:
+        if name is not None and expression.kind not in followed:
             return name
     return next(("TABLESAMPLE" for node in plan.walk_all() if node.kind == "Sample"), None)
 

@@ -98,6 +98,15 @@ class Expanded:
 
 
 @dataclass(frozen=True)
+class RowsOverTime:
+    """Rows below the projection `node` for which one of its values that use the time is another than before."""
+
+    child: Step
+    node: Path
+    values: tuple[Place, ...]
+
+
+@dataclass(frozen=True)
 class SignedChanges:
     """Changed rows of an occurrence, one for each row that is added or removed in `columns`, with the column `sign`: 1
     for added, -1 for removed rows; `is_opposite`: the reverse.
@@ -149,6 +158,8 @@ def read_paths(step: Step) -> frozenset[Path]:
             return frozenset[Path]().union(*map(read_paths, children))
         case Select(child) | RowsWhere(child) | Expanded(child) | Signed(child) | SignedExpand(child):
             return read_paths(child)
+        case RowsOverTime(child):
+            return read_paths(child)
 
 
 Step = (
@@ -161,6 +172,7 @@ Step = (
     | Matched
     | Either
     | Expanded
+    | RowsOverTime
     | SignedChanges
     | Signed
     | SignedExpand

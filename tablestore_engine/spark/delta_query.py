@@ -35,6 +35,7 @@ from tablestore_engine.queryplan.signed_rows import NoDelta, SignedPart, SignedR
 from tablestore_engine.queryplan.trace_steps import Column, Signed
 from tablestore_engine.spark.merged_groups import merge_groups
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows, merge_rows
+from tablestore_engine.spark.run_time_plan import Elapsed
 from tablestore_engine.spark.traced_plan import ChangesOf, TracedPlan
 
 _KEYS = frozenset({
@@ -52,6 +53,7 @@ class DeltaQuery:
     signed: SignedRows
     groups: GroupsRoot | None
     parts: tuple[SignedPart, ...]
+    elapsed: Elapsed | None = None
 
     def frame(self, changes: ChangesOf) -> DataFrame:
         """Not run yet. `changes`: plans of the changed rows of a table."""
@@ -88,7 +90,7 @@ class DeltaQuery:
     def _union(
         self, changes: ChangesOf, columns: Sequence[tuple[Column, ...]], names: Sequence[str]
     ) -> DataFrame:
-        builder = self.plan.builder(self.known, changes)
+        builder = self.plan.builder(self.known, changes, self.elapsed)
         frames = [
             builder.frame(Signed(part.step, wanted, part.signs, self.signed.next_identity())).toDF(
                 *names, "s"
@@ -98,8 +100,10 @@ class DeltaQuery:
         return reduce(DataFrame.union, frames)
 
 
-def plan_deltas(plan: TracedPlan, known: KnownColumns, key: Sequence[int]) -> DeltaQuery:
-    """`key`: ids of the root's columns. Raises NoDelta."""
+def plan_deltas(
+    plan: TracedPlan, known: KnownColumns, key: Sequence[int], elapsed: Elapsed | None = None
+) -> DeltaQuery:
+    """`key`: ids of the root's columns. `elapsed`: since the last run, if the query uses the time. Raises NoDelta."""
     if not all(isinstance(one, str) and _is_looked_up(one) for one in _types_of(plan, key)):
         raise NoDelta("a key of a type that is not looked up")
     groups = find_groups(plan.root, key, plan, known.is_usable)
@@ -108,7 +112,7 @@ def plan_deltas(plan: TracedPlan, known: KnownColumns, key: Sequence[int]) -> De
     for type_ in plan.output_types if groups is None else ():
         if not (is_exact(type_) or is_float(type_)):
             raise NoDelta(f"a column of type {type_}, whose equal values can differ")
-    return DeltaQuery(plan, known, signed, groups, parts)
+    return DeltaQuery(plan, known, signed, groups, parts, elapsed)
 
 
 def _types_of(plan: TracedPlan, ids: Sequence[int]) -> list[object]:

@@ -16,7 +16,9 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import Jvm, each
+from tablestore_engine.spark.run_time_plan import at_moment
 from tablestore_engine.spark.session_definitions import read_functions
 
 _TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")  # tokens of Spark's lexer
@@ -80,6 +82,17 @@ def _is_moving(session: SparkSession, kind: str, literal: str) -> bool:
 
 
 # ---- casts -------------------------------------------------------------------------------------------------
+
+
+def find_unknown_time(inner: PlanBuilderNodes, analyzed: Jvm) -> str | None:
+    """SQL of what Spark's rule ComputeCurrentTime replaces besides the functions of the time that are known, such as a
+    cast of a TIME to a timestamp, which takes the date of today.
+    """
+    fixed = inner.with_session_zone(at_moment(inner, analyzed, 0))
+    after = inner.without_time(fixed)
+    if bool(after.fastEquals(fixed)):
+        return None
+    return _first_difference([fixed], [after]) or "a function of the time"
 
 
 def _moving_cast(session: SparkSession, plan: Jvm) -> str | None:

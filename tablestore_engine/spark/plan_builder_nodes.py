@@ -6,6 +6,7 @@ INVARIANT  made of attributes and expressions that Spark has analyzed; Spark ana
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
 
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner, single
 
@@ -75,7 +76,101 @@ class PlanBuilderNodes(SparkInner):
 
     def all_of(self, conditions: Sequence[Jvm]) -> Jvm:
         """All of them, by AND."""
-        found = conditions[0]
-        for one in conditions[1:]:
-            found = self._expressions.And(found, one)
-        return found
+        return reduce(self._expressions.And, conditions)
+
+    def any_of(self, conditions: Sequence[Jvm]) -> Jvm:
+        """One of them, by OR."""
+        return reduce(self._expressions.Or, conditions)
+
+    def negated(self, condition: Jvm) -> Jvm:
+        """NOT condition."""
+        return self._expressions.Not(condition)
+
+    def false(self) -> Jvm:
+        """A condition that no row has."""
+        return single(self._expressions, "Literal").apply(False)
+
+    def number(self, value: int) -> Jvm:
+        """A literal."""
+        return self._sign(value)
+
+    def conjuncts(self, condition: Jvm) -> list[Jvm]:
+        """Parts that are joined by AND."""
+        if condition.nodeName() != "And":
+            return [condition]
+        return [*self.conjuncts(condition.left()), *self.conjuncts(condition.right())]
+
+    def aggregate(self, node: Jvm, items: Sequence[Jvm]) -> Jvm:
+        """The Aggregate node with other items."""
+        return self._logical.Aggregate(
+            node.groupingExpressions(), self._to_seq(list(items)), node.child(), node.hint()
+        )
+
+    # ---- expressions in place of others ----------------------------------------------------------------------
+
+    def with_parts(self, expression: Jvm, pairs: Sequence[tuple[Jvm, Jvm]]) -> Jvm:
+        """The expression with others in place of some of its parts, or of itself."""
+        return expression.transform(self._partial(pairs))
+
+    def with_own_expressions(self, node: Jvm, pairs: Sequence[tuple[Jvm, Jvm]]) -> Jvm:
+        """The node with others in place of some of its own expressions."""
+        return node.transformExpressions(self._partial(pairs))
+
+    def with_expressions(self, plan: Jvm, pairs: Sequence[tuple[Jvm, Jvm]]) -> Jvm:
+        """The plan with others in place of some expressions, in subqueries too."""
+        return plan.transformAllExpressionsWithSubqueries(self._partial(pairs))
+
+    def _partial(self, pairs: Sequence[tuple[Jvm, Jvm]]) -> Jvm:
+        """A Scala map is a partial function."""
+        found = self._hash_map()
+        for old, new in pairs:
+            found.put(old, new)
+        return self._to_scala_map(found)
+
+    # ---- the time ------------------------------------------------------------------------------------------
+
+    def has_moving_like(self, plan: Jvm) -> bool:
+        """Whether something in it is like current_timestamp(); the zone and the user of the session are, too."""
+        return bool(plan.containsPattern(self._current_like))
+
+    def time_function(self, kind: str, zone: str | None) -> Jvm:
+        """A function of the time by Catalyst's class name; `zone`: of a date or a TIMESTAMP_NTZ."""
+        made = getattr(self._expressions, kind)
+        return made() if zone is None else made(self._option(zone))
+
+    def moment(self, function: Jvm, moment_ms: int) -> Jvm:
+        """The value of a function of the time at a moment (epoch milliseconds), as a literal."""
+        times, literal = self._jvm.java.time, single(self._expressions, "Literal")
+        value = times.Instant.ofEpochMilli(moment_ms)
+        match str(function.nodeName()):
+            case "CurrentDate":
+                value = times.LocalDateTime.ofInstant(value, function.zoneId()).toLocalDate()
+            case "LocalTimestamp":
+                value = times.LocalDateTime.ofInstant(value, function.zoneId())
+        return literal.apply(value)
+
+    def with_session_zone(self, plan: Jvm) -> Jvm:
+        """The plan with the session's zone for current_timezone()."""
+        zone = single(self._expressions, "Literal").apply(
+            self._session.conf.get("spark.sql.session.timeZone")
+        )
+        return self.with_expressions(plan, [(self._expressions.CurrentTimeZone(), zone)])
+
+    def without_time(self, plan: Jvm) -> Jvm:
+        """What Spark's rule makes of the time in a plan."""
+        return self._compute_time(plan)
+
+    def is_orderable(self, expression: Jvm) -> bool:
+        """Whether its values can be compared."""
+        return bool(single(self._catalyst.expressions, "RowOrdering").isOrderable(expression.dataType()))
+
+    def between(self, row: Jvm, one: Jvm, other: Jvm) -> Jvm:
+        """`row` lies between two values in some order, or one of these is NULL."""
+        values, known = self._to_seq([one, other]), self._expressions
+        inside = self.all_of(
+            [
+                known.GreaterThanOrEqual(row, known.Least(values)),
+                known.LessThanOrEqual(row, known.Greatest(values)),
+            ]
+        )
+        return self.any_of([known.IsNull(one), known.IsNull(other), inside])

@@ -45,6 +45,7 @@ from tablestore_engine.spark.missing_names import (
     no_such_table,
 )
 from tablestore_engine.spark.read_way import ChosenReads
+from tablestore_engine.spark.run_time_plan import frame_at_moment
 from tablestore_engine.spark.session_functions import (
     create_text,
     expanded,
@@ -146,6 +147,8 @@ class Resolver:
             )
             if statement.calls_functions:
                 frame = expanded(frame, self._session)
+            if overrides.moment_ms is not None:
+                frame = frame_at_moment(frame, overrides.moment_ms)
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 

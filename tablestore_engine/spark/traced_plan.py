@@ -21,6 +21,8 @@ from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
 from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumns
 from tablestore_engine.queryplan.occurrences import TableColumns
 from tablestore_engine.queryplan.plan_nodes import Path, Place, PlanNode, read_plan
+from tablestore_engine.queryplan.run_time import FOLLOWED, RUN_TIME
+from tablestore_engine.queryplan.stable_values import find_volatile
 from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
     Column,
@@ -29,6 +31,7 @@ from tablestore_engine.queryplan.trace_steps import (
     Matched,
     OnChildren,
     OneRow,
+    RowsOverTime,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -41,6 +44,7 @@ from tablestore_engine.queryplan.trace_steps import (
 )
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
+from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.sql.table_version import split_database
 
@@ -58,9 +62,13 @@ _RULES = (
 
 
 class TracedPlan:
-    """Of one analyzed frame. `names`: what the (database, name) in lower case of the statement mean."""
+    """Of one analyzed frame. `names`: what the (database, name) in lower case of the statement mean. `moment_ms`: of
+    this run, if its time is followed.
+    """
 
-    def __init__(self, inner: PlanBuilderNodes, frame: DataFrame, names: Names) -> None:
+    def __init__(
+        self, inner: PlanBuilderNodes, frame: DataFrame, names: Names, moment_ms: int | None = None
+    ) -> None:
         self._inner = inner
         analyzed = frame._jdf.queryExecution().analyzed()
         plan = inner.with_rules(inner.without_pipes(analyzed), _RULES)
@@ -74,6 +82,12 @@ class TracedPlan:
                 self.tables[first], self._leaves[first] = source, view
                 self._views.append((inner.placeholder(view.output()), view))
         plan = inner.replaced(plan, [(view, leaf) for leaf, view in self._views])
+        self.times = None if moment_ms is None else RunTimes(inner, plan, moment_ms)
+        if self.times is not None:
+            plan = self.times.plan
+            for placeholder, row in self.times.views:
+                self.tables[_id(placeholder.output().apply(0))] = TableColumns(RUN_TIME, is_fixed=False)
+                self._views.append((placeholder, row))
         self.root: PlanNode = read_plan(str(plan.toJSON()))
         self._parts = PlanParts(plan)
         self.grouping_types: GroupingTypes = {
@@ -82,6 +96,12 @@ class TracedPlan:
             for one in node.fields.get("groupingExpressions", ())
             if not one.is_attribute
         }
+
+    def find_volatile(self) -> str | None:
+        """The function that makes its rows others each time; with a moment, those of the time only as a column."""
+        if self.times is None:
+            return find_volatile(self.root)
+        return self.times.bare or find_volatile(self.root, FOLLOWED)
 
     @cached_property
     def output_types(self) -> tuple[object, ...]:
@@ -96,9 +116,9 @@ class TracedPlan:
         """Of a function: `sum` and `try_sum` are one class."""
         return str(self._parts.expression(place).prettyName())
 
-    def builder(self, known: KnownColumns, changes: ChangesOf) -> PlanBuilder:
-        """Makes frames of steps."""
-        return PlanBuilder(self._inner, self._parts, self._views, known, changes)
+    def builder(self, known: KnownColumns, changes: ChangesOf, elapsed: Elapsed | None) -> PlanBuilder:
+        """Makes frames of steps. `elapsed`: since the last run, if the query uses the time."""
+        return PlanBuilder(self._inner, self._parts, self._views, known, changes, elapsed)
 
 
 class PlanParts:
@@ -146,9 +166,10 @@ class PlanBuilder:
         views: Sequence[tuple[Jvm, Jvm]],
         known: KnownColumns,
         changes: ChangesOf,
+        elapsed: Elapsed | None,
     ) -> None:
         self._inner, self._parts, self._views = inner, parts, views
-        self._known, self._changes = known, changes
+        self._known, self._changes, self._elapsed = known, changes, elapsed
         self._made: dict[int, Jvm] = {}  # negative ids are those of steps
 
     def frame(self, step: Step) -> DataFrame:
@@ -172,6 +193,8 @@ class PlanBuilder:
                 return self._inner.project([self._column(one) for one in columns], below)
             case RowsWhere(child, conditions):
                 return self._inner.filter(self._all(conditions), self._plan(child))
+            case RowsOverTime(child, node, places):
+                return self._over_time(self._plan(child), node, places)
             case Matched(left, right, conditions):
                 sides = self._plan(left), self._plan(right)
                 return self._inner.join(*sides, self._all(conditions) if conditions else None)
@@ -203,6 +226,13 @@ class PlanBuilder:
                 )
         raise AssertionError(step)
 
+    def _over_time(self, rows: Jvm, projection: Path, places: Sequence[Place]) -> Jvm:
+        assert self._elapsed is not None
+        output = self._parts.node((*projection, 0, 1)).output()
+        known = self._known.at(projection).fields["projectList"]
+        values = [(self._parts.expression(one).child(), known[one.item or 0].children[0]) for one in places]
+        return self._elapsed.differs(output, values, rows)
+
     def _new(self, value: Jvm, identity: int) -> Jvm:
         """A column that a step makes. Columns of one identity, as in the children of a union, are one attribute."""
         known = self._made.get(identity)
@@ -218,7 +248,11 @@ class PlanBuilder:
         own = {_id(one): one for one in _each(leaf.output())}
         table = next(one.table for one in self._known.changed if one.path == path)
         names = [str(own[one].name()) for one in columns]
-        changes = self._changes(table, names, kind)
+        if table == RUN_TIME:
+            assert self._elapsed is not None
+            changes = self._elapsed.changed(names, kind)
+        else:
+            changes = self._changes(table, names, kind)
         found = _each(changes.output())
         items = [
             self._inner.alias(given, name, own[one].exprId())

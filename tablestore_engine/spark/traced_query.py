@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import reduce
 
 import pyarrow as pa
@@ -33,8 +32,9 @@ from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.plan_rules import find_unknown
+from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
 from tablestore_engine.queryplan.signed_rows import NoDelta
-from tablestore_engine.queryplan.stable_values import find_volatile, has_known_chance
+from tablestore_engine.queryplan.stable_values import has_known_chance
 from tablestore_engine.queryplan.trace_steps import read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_text
@@ -43,60 +43,24 @@ from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.local_changes import LocalRows
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows
-from tablestore_engine.spark.moving_times import find_moving_time
+from tablestore_engine.spark.moving_times import find_moving_time, find_unknown_time
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
+from tablestore_engine.spark.run_time_plan import Elapsed, number_of
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
 from tablestore_engine.spark.spark_internals import Jvm
+from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedInput
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
-from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
+from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database, versioned_database
 
 DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are
 KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
 Range = tuple[str, TableVersion]  # schema.table, the changes
 _UNGROUPED = frozenset({"MAP", "MULTISET", "VARIANT", "BLOB", "VECTOR", "TIME"})
 _FLOATS = frozenset({"FLOAT", "DOUBLE"})
-
-
-@dataclass(frozen=True)
-class AffectedKeys:
-    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none.
-    `nullable`: the columns with a NULL among them.
-    """
-
-    view: str | None
-    count: int
-    clause: str = ""
-    nullable: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class Deltas:
-    """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides.
-    `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
-
-    `clause`: why there are no deltas.
-    """
-
-    view: str | None = None
-    rows: int = 0
-    again: AffectedKeys = AffectedKeys(None, 0)
-    is_merged: bool = False
-    clause: str = ""
-
-
-@dataclass(frozen=True)
-class FollowedInput:
-    """How the keys are found that a change of a table affects: by a join of its changes with `joined`, none: from them
-    alone. `clause`: why they cannot be found.
-    """
-
-    table: str
-    joined: tuple[str, ...] = ()
-    clause: str | None = None
 
 
 class TracedQuery:
@@ -117,7 +81,9 @@ class TracedQuery:
         self._definitions = SessionDefinitions()
         self._local: dict[Range, LocalRows | None] = {}  # a range is looked up once, not for each occurrence
         try:
-            plan = TracedPlan(PlanBuilderNodes(resolver.session), frame, self._names)
+            inner = PlanBuilderNodes(resolver.session)
+            plan = TracedPlan(inner, frame, self._names, overrides.moment_ms)
+            unknown = find_unknown_time(inner, frame._jdf.queryExecution().analyzed())
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
             check_connected()
             return  # another Spark has other rules or another JSON: nothing is proven, all rows are compared
@@ -125,10 +91,15 @@ class TracedQuery:
         session, analyzed = resolver.session, frame._jdf.queryExecution().analyzed()
         self.occurrences = find_occurrences(plan.root, plan.tables)
         self._definitions = self._read_definitions(plan, sql)
-        self._moving = find_moving_time(session, analyzed, (sql, *stored_texts(self._names)))
-        self.volatile = find_volatile(plan.root) or self._moving or self._declared_volatile()
+        self._moving = find_moving_time(session, analyzed, (sql, *stored_texts(self._names))) or unknown
+        self.volatile = plan.find_volatile() or self._moving or self._declared_volatile()
         if not self.volatile and not plan.is_deterministic and not has_known_chance(plan.root):
             self.volatile = "a function that is not deterministic"
+
+    @property
+    def follows_time(self) -> bool:
+        """Whether the query uses the time of the run, which is that of the overrides."""
+        return self._plan is not None and self._plan.times is not None and bool(self._plan.times.functions)
 
     def _read_definitions(self, plan: TracedPlan, sql: str) -> SessionDefinitions:
         known = {name for name, found in self._names.items() if found is not None}
@@ -145,7 +116,8 @@ class TracedQuery:
     @property
     def tables(self) -> tuple[str, ...]:
         """What it reads whose rows can change, as schema.table."""
-        return tuple(sorted({one.table for one in self.occurrences if not one.source.is_fixed}))
+        found = {one.table for one in self.occurrences if not one.source.is_fixed and not is_time(one)}
+        return tuple(sorted(found))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -193,6 +165,9 @@ class TracedQuery:
         if unknown is not None:
             return f"{unknown} in Spark's plan"
         untracked = find_untracked(self._plan.root, self._plan.tables)
+        unsplit = None if self._plan.times is None else find_unsplit(self._plan.root)
+        if unsplit is not None:
+            return unsplit
         if untracked is not None:
             return f"rows from outside of the warehouse ({untracked}), whose changes are not recorded"
         if self._definitions.clause is not None:
@@ -203,7 +178,7 @@ class TracedQuery:
         return find_shared_order(self._plan.root, self.occurrences, self._ids(key), self._plan.grouping_types)
 
     def followed_inputs(self, key: Sequence[str]) -> tuple[FollowedInput, ...]:
-        """Of each table, if all tables change; sorted."""
+        """Of each table, and of the time of the run if the query uses it, if all of them change; sorted."""
         if self._plan is None:
             return ()
         changed = [one for one in self.occurrences if not one.source.is_fixed]
@@ -239,11 +214,11 @@ class TracedQuery:
         plan = self._plan
         if plan is None:
             return AffectedKeys(None, 0, self.general_clause(key) or "")
-        ranges = {table.lower(): (table, version) for table, version in changes.items()}
+        ranges, elapsed = _ranges(changes), _elapsed(plan, changes)
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
-        changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
+        changed = self._changed(ranges, elapsed)
         known = self._known(plan, changed)
-        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked))
+        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked), elapsed)
         try:
             frames = []
             asserted: set[str] = set()
@@ -277,12 +252,12 @@ class TracedQuery:
         """
         plan = self._plan
         assert plan is not None
-        ranges = {table.lower(): (table, version) for table, version in changes.items()}
-        changed = [one for one in self.occurrences if one.table.lower() in ranges and not one.source.is_fixed]
+        ranges, elapsed = _ranges(changes), _elapsed(plan, changes)
+        changed = self._changed(ranges, elapsed)
         if not changed:
             return Deltas()
         try:
-            query = self._delta_query(plan, changed, key)
+            query = self._delta_query(plan, changed, key, elapsed)
             frame = query.frame(lambda *asked: self._changes(ranges, *asked))
             found = collect_arrow(self._resolver.prune(frame.limit(DELTAS_MAX + 1)))
             if found.num_rows > DELTAS_MAX:
@@ -301,7 +276,7 @@ class TracedQuery:
     def delta_clauses(self, key: Sequence[str]) -> Mapping[str, str]:
         """Of each table, if it alone changes, why its changes have no deltas; empty where they have."""
         found: dict[str, str] = {}
-        for table in self.tables:
+        for table in (*self.tables, *([RUN_TIME] if self.follows_time else [])):
             assert self._plan is not None
             try:
                 self._delta_query(self._plan, [one for one in self.occurrences if one.table == table], key)
@@ -310,10 +285,25 @@ class TracedQuery:
                 found[table] = unknown.clause
         return found
 
-    def _delta_query(self, plan: TracedPlan, changed: Sequence[Occurrence], key: Sequence[str]) -> DeltaQuery:
+    def _changed(self, ranges: Mapping[str, Range], elapsed: Elapsed | None) -> list[Occurrence]:
+        moved = frozenset[int]() if elapsed is None else elapsed.moved
+        return [
+            one
+            for one in self.occurrences
+            if (is_time(one) and moved & set(map(number_of, one.columns.values())))
+            or (one.table.lower() in ranges and not one.source.is_fixed)
+        ]
+
+    def _delta_query(
+        self,
+        plan: TracedPlan,
+        changed: Sequence[Occurrence],
+        key: Sequence[str],
+        elapsed: Elapsed | None = None,
+    ) -> DeltaQuery:
         if self.volatile or not plan.is_deterministic:
             raise NoDelta(self.volatile or "a function that is not deterministic")
-        return plan_deltas(plan, self._known(plan, changed), self._ids(key))
+        return plan_deltas(plan, self._known(plan, changed), self._ids(key), elapsed)
 
     def _viewed(
         self, merged: MergedRows, key: Sequence[str], views: tuple[str, str], *, is_merged: bool
@@ -390,6 +380,16 @@ class TracedQuery:
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
         return self._as_view(keys, found.schema, view)
+
+
+def _ranges(changes: Mapping[str, TableVersion]) -> dict[str, Range]:
+    return {table.lower(): (table, version) for table, version in changes.items() if table != MOMENT}
+
+
+def _elapsed(plan: TracedPlan, changes: Mapping[str, TableVersion]) -> Elapsed | None:
+    """`changes`: with the moment of the last run."""
+    past = changes[MOMENT].timestamp_ms if MOMENT in changes else None
+    return None if plan.times is None or past is None else plan.times.since(past)
 
 
 def _relation(table: str, version: TableVersion) -> str:

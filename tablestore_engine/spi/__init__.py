@@ -51,9 +51,10 @@ from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
 from tablestore_engine.spark.stateful_query import OutputMode
-from tablestore_engine.spark.traced_query import AffectedKeys, Deltas, FollowedInput, TracedQuery
+from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedInput
+from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
-from tablestore_engine.sql.table_version import versioned_database
+from tablestore_engine.sql.table_version import MOMENT, versioned_database
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.foreign_commits import ROWS_BEFORE
 from tablestore_engine.store.metadata.rows_read import ROWS_READ
@@ -96,6 +97,7 @@ __all__ = [
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
     "MERGE_ENGINES",
+    "MOMENT",
     "OPTIONS",
     "PENDING",
     "PUBLISHED",

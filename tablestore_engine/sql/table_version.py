@@ -14,6 +14,9 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
 
+MOMENT = (
+    "now()"  # in place of a table's name, with timestamp_ms: what functions of the time give in a statement
+)
 _KINDS = ("snapshot", "tag", "timestamp", "branch", "changes")
 _VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|branch)_(?P<value>\w+)")
 

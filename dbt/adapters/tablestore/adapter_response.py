@@ -14,7 +14,7 @@ from dbt.adapters.contracts.connection import AdapterResponse
 
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import WriteReport
-from tablestore_engine.spi import PENDING, PUBLISHED, Publication
+from tablestore_engine.spi import PENDING, PUBLISHED, Publication, moment_text
 
 _COUNTS = (
     *("rows_affected", "rows_inserted", "rows_updated", "rows_deleted", "rows_unchanged", "changelog_rows"),
@@ -53,7 +53,8 @@ class TablestoreResponse(AdapterResponse):
     Of a changed_keys model: `evaluated` is "deltas", "affected keys" or "all rows"; `fallback` says why all rows were
     compared with a table that was there (else empty), `no_deltas` why keys were evaluated; `keys_affected` counts the
     keys; `seconds_expected`, by earlier runs, of following the changes and of computing all rows (None: no such run);
-    `keys_evaluated` are those for which a run with deltas evaluated the query.
+    `keys_evaluated` are those for which a run with deltas evaluated the query; `moment` is the time of the run, for
+    which the rows hold, if its query uses the time (ISO 8601 in UTC).
     Of a microbatch: `input` is "empty" when metadata proved that its query gives no rows, so that it was not run.
     """
 
@@ -84,6 +85,7 @@ class TablestoreResponse(AdapterResponse):
     keys_evaluated: int | None = None
     no_deltas: str | None = None
     seconds_expected: dict[str, float | None] | None = None
+    moment: str | None = None
     input: str | None = None
 
     def __post_init__(self) -> None:
@@ -121,6 +123,11 @@ class TablestoreResponse(AdapterResponse):
         """How a changed_keys model was computed."""
         self.evaluated, self.fallback, self.keys_affected = evaluated, fallback, keys
         self.no_deltas = no_deltas or None
+
+    def tell_moment(self, moment_ms: int) -> None:
+        """Of a changed_keys model whose query uses the time; epoch milliseconds."""
+        self.moment = moment_text(moment_ms)
+        self._message = f"{self._message} · as of {self.moment}"
 
     def tell_state(self, late: int, rows: int, size: int) -> None:
         """What it remembers behind that commit."""

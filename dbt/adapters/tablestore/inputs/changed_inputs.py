@@ -23,6 +23,7 @@ from dbt.adapters.tablestore.inputs.exchanged_columns import check_columns
 from dbt.adapters.tablestore.inputs.full_refresh_query import made_otherwise
 from dbt.adapters.tablestore.inputs.position_steps import (
     QUERY,
+    TIME,
     TO_NOW,
     begun,
     changes_name,
@@ -33,7 +34,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import Engine, FixRequest, Table, TableVersion
-from tablestore_engine.spi import ChangesInput, OrderedLock, PositionStep, Rank
+from tablestore_engine.spi import MOMENT, ChangesInput, OrderedLock, PositionStep, Rank
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 
@@ -206,7 +207,9 @@ class ChangedInputs:
 
     def _stored_pins(self, table: str, query: str, version: TableVersion | None) -> dict[str, TableVersion]:
         engine = self._engine()
-        positions, pins = engine.table(table).positions(version), {}
+        positions, pins = engine.table(table).positions(version), dict[str, TableVersion]()
+        if TIME in positions:
+            pins[MOMENT] = TableVersion(timestamp_ms=int(positions[TIME]))
         for name in engine.query_names(query):
             found = engine.find_table(name)
             position = None if found is None else positions.get(found.source)

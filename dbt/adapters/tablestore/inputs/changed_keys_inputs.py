@@ -21,12 +21,12 @@ from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
     not_restricted,
 )
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
-from dbt.adapters.tablestore.inputs.position_steps import QUERY, forgotten
+from dbt.adapters.tablestore.inputs.position_steps import QUERY, TIME, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RunChoice, read_history
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
-from tablestore_engine.spi import ChangesInput, PositionStep, TracedQuery
+from tablestore_engine.spi import MOMENT, ChangesInput, PositionStep, TracedQuery
 
 NO_CHOICE = RunChoice()
 
@@ -56,6 +56,11 @@ class Followed:
     rows_read: str | None = None
     choice: RunChoice = NO_CHOICE
     is_chosen: bool = False
+
+    @property
+    def moment_ms(self) -> int | None:
+        """Of this run, if the query uses the time."""
+        return self.pins[MOMENT].timestamp_ms if MOMENT in self.pins else None
 
     @property
     def runs(self) -> str:
@@ -93,26 +98,26 @@ def read_followed(
     Raises FixRequest TS1870, TS1871, TS1872, TS1470.
     """
     begun_ms = engine.changed_keys.now_ms()
-    own = engine.find_seen_table(query.model)
-    rows_version = "" if own is None else own.rows_version()
-    foreign = "" if own is None or is_new else _foreign(own, query)
-    known = _positions(own)
+    before = _own_table(engine, query, is_new=is_new)
+    known = before.known
     seen = [engine.seen_table(name) for name in tables]
     inputs = [_input(table, known, query.affected, branch_of(str(table.identifier))) for table in seen]
-    pins = {one.table: one.pin for one in inputs if one.pin is not None}
-    with engine.changed_keys.trace(query.sql, versions={**_branches(tables, branch_of), **pins}) as traced:
+    pins, moment = {one.table: one.pin for one in inputs if one.pin is not None}, moment_of(engine, query)
+    versions = {**_branches(tables, branch_of), **pins, **moment}
+    with engine.changed_keys.trace(query.sql, versions=versions) as traced:
+        pins |= moment if traced.follows_time else {}
         if query.is_asked:
             check_query(query, traced, tables)
         digest = digest_of(query.text, traced.context(), query.affected)
         warnings = _warnings(query, traced) if is_new else ()
-        steps = _steps(known, inputs, digest)
-        volatile = f"its query uses {traced.volatile}" if traced.volatile and not query.is_asked else ""
-        reason = volatile or _difference(known.get(QUERY), digest) or foreign or _trouble(inputs)
-        choice = _choice(own, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
+        time = _time_step(known, pins)
+        reason = _reason(query, traced, before, digest, inputs)
+        choice = _choice(before.table, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
         cheaper = choice.reason if query.affected.weighs_costs and not reason and not is_new else ""
         evaluation = None
         if not (is_new or reason or cheaper):
-            evaluation = evaluate(engine, query, traced, _changes(inputs), own)
+            evaluation = evaluate(engine, query, traced, _changes(inputs, time), before.table)
+    steps = _with_time(_steps(known, inputs, digest), time, known, digest, evaluation)
     clause = "" if evaluation is None else evaluation.clause
     affected = None if evaluation is None else evaluation.select or no_keys(query.model, query.affected.key)
     return Followed(
@@ -126,12 +131,49 @@ def read_followed(
         evaluation,
         digest,
         warnings,
-        foreign,
-        rows_version,
-        _rows_read(own, evaluation),
+        before.foreign,
+        before.rows_version,
+        _rows_read(before.table, evaluation),
         choice,
         bool(cheaper),
     )
+
+
+@dataclass(frozen=True)
+class _Own:
+    """The model's table before the run. `known`: its positions."""
+
+    table: Table | None
+    known: Mapping[str, str]
+    rows_version: str = ""
+    foreign: str = ""
+
+
+def _own_table(engine: Engine, query: ModelQuery, *, is_new: bool) -> _Own:
+    own = engine.find_seen_table(query.model)
+    if own is None:
+        return _Own(None, {})
+    rows_version = own.rows_version()
+    return _Own(own, _positions(own), rows_version, "" if is_new else _foreign(own, query))
+
+
+def _reason(
+    query: ModelQuery, traced: TracedQuery, before: _Own, digest: str, inputs: Sequence[_Input]
+) -> str:
+    """Why the rows of before say nothing about this run."""
+    if traced.volatile and not query.is_asked:
+        return f"its query uses {traced.volatile}"
+    known = before.known
+    is_untimed = traced.follows_time and TIME not in known
+    untimed = "nothing says at which moment its rows were made" if is_untimed else ""
+    return _difference(known.get(QUERY), digest) or untimed or before.foreign or _trouble(inputs)
+
+
+def moment_of(engine: Engine, query: ModelQuery) -> dict[str, TableVersion]:
+    """For the versions of a run: its moment, which functions of the time give; none where rows may keep theirs."""
+    if not query.is_asked or query.affected.allows_volatile:
+        return {}
+    return {MOMENT: TableVersion(timestamp_ms=engine.changed_keys.moment_ms())}
 
 
 def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -> None:
@@ -142,8 +184,8 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
             "TS1871",
             f"model {model} uses {traced.volatile}, whose value is another in each run",
             why="changed_keys evaluates only affected keys, so the other rows would keep the value of an earlier run",
-            fix="use a column or a var() instead; or set changed_keys={'volatile': 'allowed'}, if a row may keep the "
-            "value of the run that evaluated it",
+            fix="use a column or a var() instead, or compare the time with columns; or set "
+            "changed_keys={'volatile': 'allowed'}, if a row may keep the value of the run that evaluated it",
         )
     names = {name.lower() for table in tables for name in (table, table.partition(".")[2])}
     unknown = [name for name, _ in affected.by if name.lower() not in names]
@@ -211,11 +253,21 @@ def _difference(known: str | None, digest: str) -> str:
     return f"{' and '.join(changed)} changed"
 
 
-def _changes(inputs: Sequence[_Input]) -> dict[str, TableVersion]:
-    """Of each input that changed, the range."""
-    return {
+def _changes(inputs: Sequence[_Input], time: PositionStep | None) -> dict[str, TableVersion]:
+    """Of each input that changed, the range; of the time, the moment of the last run."""
+    changes = {
         one.table: TableVersion(changes=one.found.between) for one in inputs if one.found.step is not None
     }
+    if time is not None and time.before is not None and time.after is not None:
+        changes[MOMENT] = TableVersion(timestamp_ms=int(time.before))
+    return changes
+
+
+def _time_step(known: Mapping[str, str], pins: Mapping[str, TableVersion]) -> PositionStep | None:
+    """None: the query does not use the time, and did not before."""
+    if MOMENT in pins:
+        return PositionStep(known.get(TIME), str(pins[MOMENT].timestamp_ms))
+    return PositionStep(known[TIME], None) if TIME in known else None
 
 
 def _warnings(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
@@ -252,6 +304,19 @@ def _trouble(inputs: Sequence[_Input]) -> str:
     return next((one.trouble for one in inputs if one.trouble), "")
 
 
+def _with_time(
+    steps: dict[str, PositionStep],
+    time: PositionStep | None,
+    known: Mapping[str, str],
+    digest: str,
+    evaluation: Evaluation | None,
+) -> dict[str, PositionStep]:
+    """A run without an effect leaves the moment as it is: the rows hold for both."""
+    if time is None or not (steps or evaluation is None or evaluation.has_effect):
+        return steps
+    return steps | {TIME: time, QUERY: PositionStep(known.get(QUERY), digest)}
+
+
 def _reached(known: Mapping[str, str], steps: Mapping[str, PositionStep]) -> dict[str, str]:
     reached = {source: text for source, text in known.items() if source not in steps}
     return reached | {source: step.after for source, step in steps.items() if step.after is not None}
@@ -273,10 +338,10 @@ def _foreign(own: Table, query: ModelQuery) -> str:
     return f"snapshot {found.id} of {query.model} is not the model's own: another writer has changed its rows"
 
 
-def _positions(own: Table | None) -> Mapping[str, str]:
+def _positions(own: Table) -> Mapping[str, str]:
     """Empty where they cannot be read: then only a commit that sets them anew is accepted (TS1470)."""
     try:
-        return {} if own is None else own.positions()
+        return own.positions()
     except FixRequest:
         return {}
 

@@ -54,6 +54,11 @@ class Evaluation:
     no_deltas: str = ""
     is_merged: bool = False
 
+    @property
+    def has_effect(self) -> bool:
+        """Whether rows may change."""
+        return self.select is not None or bool(self.clause)
+
 
 def evaluate(
     engine: Engine,

@@ -15,6 +15,7 @@ from tablestore_engine.spi import TABLE_SOURCE, ChangesInput, PositionStep
 
 TO_NOW = TableVersion(changes=ChangesBetween(None))
 QUERY = "query"  # the name among positions of what the rows were made by
+TIME = "time"  # and of the moment of the run that made them, if the query uses the time: epoch milliseconds
 _LEFT = "left "  # before the identity of an input, among positions
 
 

@@ -62,6 +62,8 @@ class ChangedKeysModels:
             return
         expected = followed.choice.estimates
         response.seconds_expected = {"changes": expected.changes, "all rows": expected.whole}
+        if followed.moment_ms is not None:
+            response.tell_moment(followed.moment_ms)
         if plan.action is not Action.INCREMENT:
             response.tell_evaluated("all rows", "", None)
         elif followed.affected is not None and plan.mode is WriteMode.UPSERT:

@@ -1,0 +1,43 @@
+"""What a TracedQuery says of a query whose inputs change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class AffectedKeys:
+    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none.
+    `nullable`: the columns with a NULL among them.
+    """
+
+    view: str | None
+    count: int
+    clause: str = ""
+    nullable: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Deltas:
+    """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides.
+    `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
+
+    `clause`: why there are no deltas.
+    """
+
+    view: str | None = None
+    rows: int = 0
+    again: AffectedKeys = AffectedKeys(None, 0)
+    is_merged: bool = False
+    clause: str = ""
+
+
+@dataclass(frozen=True)
+class FollowedInput:
+    """How the keys are found that a change of a table affects: by a join of its changes with `joined`, none: from them
+    alone. `clause`: why they cannot be found.
+    """
+
+    table: str
+    joined: tuple[str, ...] = ()
+    clause: str | None = None
