@@ -289,7 +289,7 @@ def test_time_alone_has_deltas(engine: Engine, shape: str) -> None:
     """No clause prevents them."""
     sql, names, _ = QUERIES[shape]
     with engine.changed_keys.trace(sql, versions=moment(BEGIN)) as traced:
-        assert traced.delta_clauses(tuple(names.split(",")))[RUN_TIME] == ""
+        assert traced.followed_deltas(tuple(names.split(",")))[RUN_TIME].clause == ""
 
 
 def _same_moment(patch: pytest.MonkeyPatch) -> None:

@@ -55,6 +55,14 @@ class DeltaQuery:
     parts: tuple[SignedPart, ...]
     elapsed: Elapsed | None = None
 
+    @property
+    def lacks_count(self) -> bool:
+        """Whether nothing of a group says how many rows it has."""
+        groups = self.groups
+        return (
+            groups is not None and not groups.is_total and not any(one.counts_rows for one in groups.columns)
+        )
+
     def frame(self, changes: ChangesOf) -> DataFrame:
         """Not run yet. `changes`: plans of the changed rows of a table."""
         if self.groups is None:

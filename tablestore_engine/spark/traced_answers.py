@@ -41,3 +41,14 @@ class FollowedInput:
     table: str
     joined: tuple[str, ...] = ()
     clause: str | None = None
+
+
+@dataclass(frozen=True)
+class FollowedDeltas:
+    """Whether changes of one table have deltas: `clause` says why not, else it is empty. `joined`: tables that each run
+    reads for them. `lacks_count`: there are groups without count(*), so that a group that loses rows is evaluated.
+    """
+
+    clause: str = ""
+    joined: tuple[str, ...] = ()
+    lacks_count: bool = False

@@ -46,7 +46,7 @@ from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spark.spark_internals import Jvm
-from tablestore_engine.sql.table_version import split_database
+from tablestore_engine.sql.table_version import TableVersion, split_database
 
 Names = Mapping[tuple[str, str], Meaning | None]
 # table, names of columns, which changed rows → the analyzed plan of its changes
@@ -102,6 +102,11 @@ class TracedPlan:
         if self.times is None:
             return find_volatile(self.root)
         return self.times.bare or find_volatile(self.root, FOLLOWED)
+
+    def since(self, past: TableVersion | None) -> Elapsed | None:
+        """The time from the moment of the last run to that of this one; None: the query does not use it."""
+        past_ms = None if past is None else past.timestamp_ms
+        return None if self.times is None or past_ms is None else self.times.since(past_ms)
 
     @cached_property
     def output_types(self) -> tuple[object, ...]:

@@ -35,7 +35,7 @@ from tablestore_engine.queryplan.plan_rules import find_unknown
 from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
 from tablestore_engine.queryplan.signed_rows import NoDelta
 from tablestore_engine.queryplan.stable_values import has_known_chance
-from tablestore_engine.queryplan.trace_steps import read_paths
+from tablestore_engine.queryplan.trace_steps import Step, read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_text
 from tablestore_engine.spark.delta_query import DeltaQuery, plan_deltas
@@ -51,7 +51,7 @@ from tablestore_engine.spark.run_time_plan import Elapsed, number_of
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
 from tablestore_engine.spark.spark_internals import Jvm
-from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedInput
+from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedDeltas, FollowedInput
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database, versioned_database
@@ -191,12 +191,7 @@ class TracedQuery:
             except Unproven as unproven:
                 clauses.setdefault(one.table, unproven.clause)
                 continue
-            paths = read_paths(step)
-            joined[one.table] |= {
-                each.table
-                for each in self.occurrences
-                if not each.in_subquery and any(each.path[: len(path)] == path for path in paths)
-            }
+            joined[one.table] |= self._read_by(step)
         return tuple(
             FollowedInput(table, tuple(sorted(joined[table])), clauses.get(table)) for table in sorted(joined)
         )
@@ -214,7 +209,7 @@ class TracedQuery:
         plan = self._plan
         if plan is None:
             return AffectedKeys(None, 0, self.general_clause(key) or "")
-        ranges, elapsed = _ranges(changes), _elapsed(plan, changes)
+        ranges, elapsed = _ranges(changes), plan.since(changes.get(MOMENT))
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = self._changed(ranges, elapsed)
         known = self._known(plan, changed)
@@ -252,7 +247,7 @@ class TracedQuery:
         """
         plan = self._plan
         assert plan is not None
-        ranges, elapsed = _ranges(changes), _elapsed(plan, changes)
+        ranges, elapsed = _ranges(changes), plan.since(changes.get(MOMENT))
         changed = self._changed(ranges, elapsed)
         if not changed:
             return Deltas()
@@ -273,17 +268,30 @@ class TracedQuery:
             told = spark_errors.translate(error)
             return Deltas(clause=f"deltas that Spark cannot compute: {told.what}: {told.why}")
 
-    def delta_clauses(self, key: Sequence[str]) -> Mapping[str, str]:
-        """Of each table, if it alone changes, why its changes have no deltas; empty where they have."""
-        found: dict[str, str] = {}
+    def followed_deltas(self, key: Sequence[str]) -> Mapping[str, FollowedDeltas]:
+        """Of each table, and of the time of the run if the query uses it, if it alone changes."""
+        plan, found = self._plan, dict[str, FollowedDeltas]()
+        assert plan is not None
         for table in (*self.tables, *([RUN_TIME] if self.follows_time else [])):
-            assert self._plan is not None
             try:
-                self._delta_query(self._plan, [one for one in self.occurrences if one.table == table], key)
-                found[table] = ""
+                query = self._delta_query(plan, [one for one in self.occurrences if one.table == table], key)
             except NoDelta as unknown:
-                found[table] = unknown.clause
+                found[table] = FollowedDeltas(unknown.clause)
+                continue
+            joined = (name for part in query.parts for name in self._read_by(part.step))
+            found[table] = FollowedDeltas("", tuple(sorted(set(joined))), query.lacks_count)
         return found
+
+    def _read_by(self, step: Step) -> set[str]:
+        """Tables of which a step reads all rows, besides changes."""
+        paths = read_paths(step)
+        return {
+            one.table
+            for one in self.occurrences
+            if not one.in_subquery
+            and not is_time(one)
+            and any(one.path[: len(path)] == path for path in paths)
+        }
 
     def _changed(self, ranges: Mapping[str, Range], elapsed: Elapsed | None) -> list[Occurrence]:
         moved = frozenset[int]() if elapsed is None else elapsed.moved
@@ -384,12 +392,6 @@ class TracedQuery:
 
 def _ranges(changes: Mapping[str, TableVersion]) -> dict[str, Range]:
     return {table.lower(): (table, version) for table, version in changes.items() if table != MOMENT}
-
-
-def _elapsed(plan: TracedPlan, changes: Mapping[str, TableVersion]) -> Elapsed | None:
-    """`changes`: with the moment of the last run."""
-    past = changes[MOMENT].timestamp_ms if MOMENT in changes else None
-    return None if plan.times is None or past is None else plan.times.since(past)
 
 
 def _relation(table: str, version: TableVersion) -> str:

@@ -51,7 +51,7 @@ from tablestore_engine.spark.frame_kinds import FrameKind
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
 from tablestore_engine.spark.stateful_query import OutputMode
-from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedInput
+from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedDeltas, FollowedInput
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.changed_tables import changed_tables
 from tablestore_engine.sql.table_version import MOMENT, versioned_database
@@ -123,6 +123,7 @@ __all__ = [
     "ExpiredStage",
     "FailingRows",
     "FileTotals",
+    "FollowedDeltas",
     "FollowedInput",
     "FrameKind",
     "GateBook",

@@ -1,0 +1,66 @@
+"""`dbt compile` of changed_keys models: each line, with the sizes of what is read and with tips."""
+
+from __future__ import annotations
+
+import re
+
+from integration_tests.adapter.conftest import Shop
+from integration_tests.adapter.test_changed_keys_soundness import ORDERS, PEOPLE, PRODUCTS, feed, model
+
+__all__ = ["feed"]
+
+
+def explained(shop: Shop, name: str) -> list[str]:
+    """Lines of the model, without its name; bytes of files as N."""
+    shop.dbt("compile", "--select", name)
+    lines = [re.sub(r", \d[\d.]* [KM]?B\)", ", N)", line) for line in shop.shown]
+    begin = f"demo.{name}: "
+    return [line.partition(begin)[2] for line in lines if begin in line]
+
+
+def test_deltas_name_what_they_read_and_what_count_would_save(feed: Shop) -> None:
+    """Each side of a join reads the other one; groups without count(*) have a tip, with it none."""
+    star = f"select p.name, max(o.amount) as most from {ORDERS} o join {PRODUCTS} p on p.id = o.product group by p.name"
+    model(feed, "star", star, "name")
+    assert explained(feed, "star") == [
+        "changes of demo.orders: deltas; each run reads demo.products (3 rows, 1 file, N)",
+        "tip: add count(*) to the model, so that a group that loses rows is not evaluated",
+        "changes of demo.orders find their keys by a join with demo.products (3 rows, 1 file, N)",
+        "changes of demo.products: deltas; each run reads demo.orders (4 rows, 1 file, N)",
+        "tip: add count(*) to the model, so that a group that loses rows is not evaluated",
+        "changes of demo.products give their keys without reading another table",
+    ]
+    model(feed, "star", star.replace("max", "count(*) as n, max"), "name")
+    assert not [line for line in explained(feed, "star") if "tip" in line]
+
+
+def test_affected_keys_name_the_clause_a_tip_and_the_tables_of_the_query(feed: Shop) -> None:
+    """avg has no deltas; the query for the keys is over all of its tables."""
+    model(feed, "means", f"select customer as id, avg(amount) as a from {ORDERS} group by customer")
+    assert explained(feed, "means") == [
+        "changes of demo.orders: affected keys: an aggregate function whose changes cannot be added up (a)",
+        "tip: of avg(x), store sum(x) and count(x), and divide in a view over the model",
+        "changes of demo.orders give their keys without reading another table",
+        "the query for affected keys reads demo.orders (4 rows, 1 file, N)",
+    ]
+
+
+def test_all_rows_name_the_clause_a_tip_and_what_is_read(feed: Shop) -> None:
+    """A window without PARTITION BY."""
+    model(feed, "ranked", f"select id, rank() over (order by amount desc) as place from {ORDERS}")
+    assert explained(feed, "ranked") == [
+        "each run that finds changes compares all rows: a window function without PARTITION BY (over demo.orders)",
+        "tip: add PARTITION BY, or rank in a model of its own",
+        "such a run reads demo.orders (4 rows, 1 file, N)",
+    ]
+
+
+def test_time_of_the_run_is_an_input_of_its_own(feed: Shop) -> None:
+    """It reads the table whose columns are compared with it."""
+    model(feed, "staff", f"select p.id from {PEOPLE} p where p.boss < day(current_date())")
+    assert explained(feed, "staff") == [
+        "changes of demo.people: deltas; no other table is read",
+        "changes of demo.people give their keys without reading another table",
+        "changes of the time of the run: deltas; each run reads demo.people (4 rows, 1 file, N)",
+        "changes of the time of the run find their keys by a join with demo.people (4 rows, 1 file, N)",
+    ]
