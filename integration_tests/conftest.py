@@ -7,15 +7,17 @@ WHY      every JVM of Spark that a test starts, in whatever process, compiles wi
          compilers take two fifths of a short run (decision 0026), and no test here has millions of rows.
          With one compiler Java's code cache is 48 MB, which generated code fills: then a third of the processor time
          goes into sweeping it. New objects get room from the start, so that they are collected less often.
+         Pages of sorts and hash tables are 1 MB: Spark takes up to 64 MB of zeros for a few rows, and in the pipelines
+         a fifth of Java's processor time went into collecting them (decision 0117).
 
 How Spark runs plans, by suite. "Interpreted": without generated code and adaptive execution (interpreted.py).
 
 suite                                       make test, pytest            make test-nightly
 adapter, spark, kafka, ingest, s3, ui,      interpreted                  as users run
-kills, cluster, pipelines
+kills, cluster, pipelines, docs, demo
 conformance; soak's attack of queries       interpreted, by their own    interpreted, by their own
                                             settings (many queries)      settings
-docs, demo, interop, packaging              as users run                 as users run
+interop, packaging                          as users run                 as users run
 spark/test_product_settings                 both, and compares           both, and compares
 """
 
@@ -38,9 +40,11 @@ from tests.doses import is_nightly
 from tests.garbage import collect_less, collect_young
 
 HERE = Path(__file__).parent
-_INTERPRETED_SUITES = {"adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines"}
+_INTERPRETED_SUITES = {
+    *("adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines", "docs", "demo"),
+}
 _OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"  # every JVM of Spark reads it
-_FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m"
+_FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m -Dspark.buffer.pageSize=1m"
 
 
 def java_options(paths: Iterable[Path], *, nightly: bool) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """`make test` and `make test-nightly`: every suite, each in a process of its own, then one closing line.
 
-Steps      1 the suites below, one more at a time than cores, as far as memory allows; beside them the checks of
-           `make check`
+Steps      1 the suites below, one more at a time than cores, as far as memory allows; beside them, one by one, those
+           that mostly wait for brokers (WAITING), and the checks of `make check`
            2 a table of results, each failed test with its error, and `N passed, N failed, N skipped`; at night each
              part also in docs/nightly.json
 INVARIANT  a suite that runs no test has failed; a JVM belongs to one suite, so memory is given back after it.
@@ -43,8 +43,7 @@ CHECKS: dict[str, list[str]] = {
     "layers": ["python", "-m", "tests.house.layers"],
     "spelling": ["codespell"],
 }
-# Longest first, with one that waits for brokers beside two that compute; once durations are kept, by them. What
-# stands after the path is pytest's.
+# Longest first; once durations are kept, by them. What stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {
     "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
     "adapter": ["integration_tests/adapter", "-m", "not nightly"],
@@ -73,15 +72,13 @@ SUITES: dict[str, list[str]] = {
     ],  # a real browser; as root on Debian it installs Chromium
 }
 NIGHTLY: dict[str, list[str]] = {
-    **{
-        name: [f"integration_tests/{name}", "-m", "nightly"]
-        for name in ("interop", "docs", "demo", "packaging")
-    },
+    **{name: [f"integration_tests/{name}", "-m", "nightly"] for name in ("interop", "packaging")},
     # every test, also those of the day: here Spark runs as users run it (conftest.py)
     **{
         name: [f"integration_tests/{name}"]
         for name in (
             *("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "kills", "cluster", "pipelines"),
+            *("docs", "demo"),
         )
     },
     "unit": ["tests"],
@@ -102,6 +99,8 @@ NIGHTLY: dict[str, list[str]] = {
     "store cluster": ["integration_tests/cluster"],
     "store kills": ["integration_tests/kills/test_killed_build.py"],
 }
+# They use a fifth of a core: two of them among the suites at a time would leave a core idle for ten minutes.
+WAITING = {"kafka g-z", "kafka a-f"}
 OVER_STORE = "store "  # suites of this name run over an S3 server, with the doses of the day
 SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
 KEPT = ROOT / "build" / "test-durations.json"
@@ -236,7 +235,9 @@ def _shortened(message: str, report: str) -> str:
 def run_suites(
     suites: Mapping[str, list[str]], jobs: int, keep: Callable[[Outcome], None] = lambda _: None
 ) -> list[Outcome]:
-    """All of them, `jobs` at a time, in the order given; outcomes come in that order too. `keep`: one that is done."""
+    """All of them, `jobs` at a time, in the order given, and beside these one of WAITING; outcomes come in that order
+    too. `keep`: one that is done.
+    """
     together = jobs > 1 and len(suites) > 1
     if together:
         print(f"\n{jobs} suites at a time; each is shown when it is done", flush=True)
@@ -249,8 +250,11 @@ def run_suites(
             keep(outcome)
         return outcome
 
-    with ThreadPoolExecutor(max_workers=jobs) as pool:
-        running = [pool.submit(run, name, arguments) for name, arguments in suites.items()]
+    with ThreadPoolExecutor(max_workers=jobs) as pool, ThreadPoolExecutor(max_workers=1) as waiting:
+        running = [
+            (waiting if together and name in WAITING else pool).submit(run, name, arguments)
+            for name, arguments in suites.items()
+        ]
         return [suite.result() for suite in running]
 
 

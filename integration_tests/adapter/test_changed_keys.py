@@ -104,6 +104,7 @@ def test_only_affected_keys_are_written(feed: Shop) -> None:
     assert "all rows are compared" not in feed.log
 
 
+@pytest.mark.nightly  # by day only affected keys are written; pipelines
 def test_unchanged_rows_of_affected_keys_are_no_changes(feed: Shop) -> None:
     """A run commits the difference: of a customer's rows only the one whose values differ is in the changelog."""
     run(feed)
@@ -173,7 +174,7 @@ def test_random_batches(tmp_path: Path) -> None:
             (lambda shop: shop.engine.table("demo.orders").rollback(1), "which changes of"),
             (lambda shop: shop.engine.table("demo.totals").rollback(1), ""),
         ],
-        2,
+        1,
     ),
     ids=["many rows", "an input that was rolled back", "rolled back itself"],
 )
@@ -190,6 +191,7 @@ def test_all_rows_are_compared_where_changes_do_not_do(feed: Shop, act: Any, rea
     assert ("demo.totals: all rows are compared" in feed.log) is bool(reason)
 
 
+@pytest.mark.nightly  # by day an input that was rolled back, above
 def test_an_input_that_was_made_anew(feed: Shop) -> None:
     """Another table of the name: all rows are compared, and the old one's position is forgotten."""
     run(feed)

@@ -61,6 +61,7 @@ def test_deltas_follow_changes_of_several_inputs_in_one_run(feed: Shop) -> None:
     assert feed.response("star")["keys_affected"] == 0
 
 
+@pytest.mark.nightly  # by day the star above; pipelines
 def test_strategy_of_the_config_leads_to_the_same_rows(feed: Shop) -> None:
     """affected_keys evaluates the keys; compile names the strategy of each input, or what prevents deltas."""
     model(feed, "one", STAR, "name", more=", changed_keys={'strategy': 'affected_keys'}")
@@ -134,6 +135,7 @@ def test_rows_that_others_change_during_a_run_are_not_merged(
     by_deltas(feed, "total")
 
 
+@pytest.mark.nightly  # by day spark/test_deltas.py; tests/laws/test_signed_row_laws.py
 def test_groups_that_vanish_and_return_and_groups_without_count(feed: Shop) -> None:
     """count(*) tells that a group is empty; a sum of 0 or a distinct row tells nothing, and its key is evaluated."""
     model(
@@ -171,6 +173,7 @@ def test_keys_that_come_twice_fail_as_in_the_full_query(feed: Shop) -> None:
     by_deltas(feed, "both")
 
 
+@pytest.mark.nightly  # by day spark/test_ansi_mode.py: a change without room
 def test_sum_at_the_end_of_bigint_fails_as_in_the_full_query(feed: Shop) -> None:
     """A total out of range is evaluated, which is an error with ANSI; back in range it is right."""
     last = (1 << 63) - 1
@@ -186,6 +189,7 @@ def test_sum_at_the_end_of_bigint_fails_as_in_the_full_query(feed: Shop) -> None
     by_deltas(feed, "total")
 
 
+@pytest.mark.nightly  # by day tests/laws/test_delta_merge_laws.py; spark/test_deltas.py
 def test_floats_and_other_keys_have_no_deltas(feed: Shop) -> None:
     """A sum of DOUBLE depends on the order; rows with -0.0 and NaN are followed bit by bit."""
     reals = pa.table({"id": [1, 2, 3], "x": [0.0, float("nan"), 1.5]})
@@ -231,6 +235,7 @@ def _kept(shop: Shop, name: str) -> RunHistory:
     return RunHistory.read(newest.properties[RUNS_PROPERTY])
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_run_costs.py
 def test_all_rows_are_computed_where_that_was_cheaper(feed: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """As soon as both ways have run; the choice is no warning, and `strategy` switches it off."""
     model(feed, "star", STAR, "name")

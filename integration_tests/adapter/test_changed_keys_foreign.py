@@ -56,6 +56,7 @@ def test_commit_of_others_in_the_model_compares_all_rows_once(
     run(feed, "m")
 
 
+@pytest.mark.nightly  # by day an input without a changelog in test_changed_keys.py
 def test_input_that_is_overwritten_is_followed_by_its_difference(feed: Shop) -> None:
     """A seed has no changelog: few rows are compared, and only the keys that differ are affected."""
     feed.write("seeds/rates.csv", "id,rate\n1,10\n2,20\n3,30\n")

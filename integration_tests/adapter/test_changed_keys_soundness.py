@@ -61,6 +61,7 @@ def check(shop: Shop, name: str) -> None:
     assert Counter(shop.rows(f"select * from demo.{name}")) == Counter(shop.rows(text)), name
 
 
+@pytest.mark.nightly  # by day tests/laws/test_node_trace_laws.py; spark/test_traced_stars.py
 def test_self_join_change_reaches_rows_of_the_other_role(feed: Shop) -> None:
     """Renaming the boss changes the rows of the staff; a star of four tables needs no configuration."""
     model(
@@ -94,6 +95,7 @@ def test_column_of_the_same_name_that_no_join_uses_is_not_followed(feed: Shop) -
     assert feed.response("named")["keys_affected"] == 1
 
 
+@pytest.mark.nightly  # by day test_keyed_streaming.py: a column dropped and added
 def test_swapped_input_columns_compare_all_rows(feed: Shop) -> None:
     """Three renames that swap two columns, and a column that is dropped and added again, are other columns."""
     model(
@@ -170,6 +172,7 @@ def test_is_incremental_is_false_with_a_warning(feed: Shop) -> None:
     assert "is_incremental() is false with incremental_strategy='changed_keys'" in "\n".join(feed.shown)
 
 
+@pytest.mark.nightly  # by day test_changed_keys.py: what is refused
 def test_corrected_affected_by_and_unknown_names(feed: Shop) -> None:
     """affected_by cannot make a proven model wrong; where nothing is proven, a corrected one compares all rows; a name
     that the query does not read is an error before anything is written.
@@ -260,6 +263,7 @@ def test_compile_reports_how_inputs_are_followed_and_what_forces_a_comparison(fe
     assert "TS1871" in feed.log
 
 
+@pytest.mark.nightly  # by day test_changed_keys_deltas.py: rows that others change
 def test_primary_key_of_an_unaffected_row_is_refused(feed: Shop) -> None:
     """With affected_key, a new row that takes the unique_key of a row of another key is an error, as in a full refresh;
     a row that moves to another key is not.
@@ -276,6 +280,7 @@ def test_primary_key_of_an_unaffected_row_is_refused(feed: Shop) -> None:
     run(feed, "names")
 
 
+@pytest.mark.nightly  # by day spark/test_traced_query.py; test_changed_keys_deltas.py
 def test_a_null_among_the_affected_keys_finds_its_rows(feed: Shop) -> None:
     """NULL is a key as any other; without one among the affected keys, keys are joined by `=`."""
     sql = f"select id, boss, count(*) over (partition by boss) as n from {PEOPLE}"
@@ -287,6 +292,7 @@ def test_a_null_among_the_affected_keys_finds_its_rows(feed: Shop) -> None:
         run(feed, "teams")
 
 
+@pytest.mark.nightly  # by day spark/test_equal_values.py
 def test_key_of_numbers_with_two_zeros_compares_all_rows(feed: Shop) -> None:
     """SQL joins 0.0 with -0.0, the table has a row for each: of 0.0 that becomes -0.0 the former row has to go."""
     numbers = "{{ source('raw', 'numbers') }}"

@@ -197,6 +197,7 @@ def test_two_runs_at_once(feed: Shop) -> None:
     assert feed.rows("select count(*) from demo.journal") == [(3,)]
 
 
+@pytest.mark.nightly  # by day test_stateful_streaming.py: staged inputs
 def test_changes_of_what_is_staged_wait_with_it(feed: Shop) -> None:
     """dbt build: a child reads its parent's staged changes, is published behind it, and goes on there in the next run;
     a red test of the parent holds both back, and no position moves.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from tests.doses import cases
 
 ANSI = "spark.sql.ansi.enabled"
 AT = "timestamp '2026-01-31 10:00:00.25'"
@@ -33,7 +34,7 @@ MACROS = {  # a call → its value as text
 }
 
 
-@pytest.mark.parametrize("mode", ["true", "false"])
+@pytest.mark.parametrize("mode", cases(["true", "false"], 1))
 def test_macros_of_dbt_give_the_same_in_both_modes(shop: Shop, mode: str) -> None:
     """Each call has its value, and a fixture that does not fit its type is an error in ANSI mode, never NULL there."""
     columns = ", ".join(f"{{{{ {call} }}}} as c{number}" for number, call in enumerate(MACROS))

@@ -130,6 +130,7 @@ def source(shop: Shop, newest: int) -> None:
     )
 
 
+@pytest.mark.nightly  # by day a data test that reads staged rows, below
 def test_staged_rows_are_read_through_a_function(gated: Shop) -> None:
     """By the nodes below it: the model is published with its parent, or waits with it; others see the old rows."""
     source(gated, 5)
@@ -170,6 +171,7 @@ def put(shop: Shop, table: str, *rows: tuple[int, int]) -> None:
     shop.engine.write(f"demo.{table}", found, KEYED)
 
 
+@pytest.mark.nightly  # by day spark/test_functions.py; test_changed_keys_soundness.py
 def test_changed_keys_model_calls_functions(net: Shop) -> None:
     """A pure one is followed by deltas; a table below one is an input; another definition compares all rows."""
     net.write("models/sources.yml", SOURCES)
@@ -214,6 +216,7 @@ def test_volatile_function_is_refused_in_changed_keys(net: Shop) -> None:
     assert net.engine.find_table("demo.m") is None
 
 
+@pytest.mark.nightly  # by day models, views and tests that call one, above
 def test_streaming_model_calls_functions(net: Shop) -> None:
     """Each change once; in totals with state too; the next range has the body of the next run."""
     net.write("models/sources.yml", SOURCES)
@@ -238,6 +241,7 @@ def test_streaming_model_calls_functions(net: Shop) -> None:
     assert net.rows("select k, n from demo.totals order by k") == [(0, 1), (2, 2)]
 
 
+@pytest.mark.nightly  # by day test_stream_positions.py: a temporary function
 def test_other_function_is_another_query_of_a_streaming_model(net: Shop) -> None:
     """State was made by the former body: refused; without state the config decides."""
     net.write("models/sources.yml", SOURCES)

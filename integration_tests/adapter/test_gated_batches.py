@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integration_tests.adapter.conftest import Shop
 
 FEED = """
@@ -89,6 +91,7 @@ def test_batches_that_failed_are_retried_into_the_same_stage(shop: Shop) -> None
     assert (rows(shop), snapshots(shop), shop.engine.staged("demo")) == (good, [1], ())
 
 
+@pytest.mark.nightly  # by day tests/laws/test_gate_batch_laws.py; test_verdicts.py: a lost claim
 def test_batches_are_planned_again_after_somebody_elses_commit(shop: Shop) -> None:
     """The table gets other rows before the last test: all batches of this run, of a table with a key,
     are staged and tested once more.

@@ -229,6 +229,7 @@ def test_column_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
     assert found(feed) == []
 
 
+@pytest.mark.nightly  # by day the column that is dropped and added again
 def test_field_dropped_and_added_again_ends_the_run(feed: Shop) -> None:
     """TS2011 also for fields of structs, in arrays and maps, also when their names are swapped; and under changes(), of
     which a full refresh is the way out too.

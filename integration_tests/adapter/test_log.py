@@ -13,6 +13,7 @@ from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_publishing import BAD, FIXED, GOOD
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
+from tests.doses import cases
 
 
 @pytest.fixture
@@ -59,6 +60,7 @@ def test_one_topic_for_two_models_is_refused(logged: Shop) -> None:
     assert not {"orders", "copy"} & logged.tables()
 
 
+@pytest.mark.nightly  # by day kafka/test_stream_sink.py: without the broker nothing is committed
 def test_a_broker_that_is_not_there_stops_the_build_before_it_writes(
     logged: Shop, broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,6 +109,7 @@ def test_a_broker_that_goes_before_the_tests_leaves_all_of_it_staged(
         stop_broker(folder)
 
 
+@pytest.mark.nightly  # by day test_replacement.py; red rows above
 def test_logged_table_takes_the_place_of_a_view_when_its_tests_are_green(
     shop: Shop, broker: BrokerInfo
 ) -> None:
@@ -150,7 +153,8 @@ ANOTHER = (
 )
 
 
-@pytest.mark.parametrize("command", ["run", "build"])
+@pytest.mark.nightly  # by day kafka/test_replaced_logs.py
+@pytest.mark.parametrize("command", cases(["run", "build"], 1))
 def test_another_key_needs_another_topic(shop: Shop, broker: BrokerInfo, command: str) -> None:
     """Full refresh with another key and the same topic: refused before anything changes, gated or not (TS1832). With
     another topic that one gets all rows of the new table, and the old topic goes with the old table.
@@ -202,6 +206,7 @@ def test_a_retry_behind_a_commit_publishes_and_writes_nothing_twice(logged: Shop
 NOISE = "".join(hashlib.sha512(str(number).encode()).hexdigest() for number in range(40))
 
 
+@pytest.mark.nightly  # by day the retry behind a commit
 def test_a_log_that_fails_behind_green_tests_is_pending(logged: Shop, broker: BrokerInfo) -> None:
     """Published in the table, too large for the topic: the test that asked ends in error, `dbt retry` sends it."""
     logged.orders(GOOD)
@@ -236,6 +241,7 @@ def test_a_log_that_fails_behind_green_tests_is_pending(logged: Shop, broker: Br
 LOGGED = "log_system='kafka', kafka_topic='{topic}'"
 
 
+@pytest.mark.nightly  # by day kafka/test_replaced_logs.py; another key below
 def test_a_full_refresh_changes_the_log(shop: Shop, broker: BrokerInfo) -> None:
     """Another topic, none, one again: the new topic has all rows of the table, the one before goes with its table."""
     shop.output["log"] = {"kafka.bootstrap.servers": broker.url}

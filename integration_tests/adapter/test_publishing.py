@@ -7,6 +7,7 @@ import re
 import pytest
 
 from integration_tests.adapter.conftest import Shop
+from tests.doses import cases
 
 GOOD = "1,O'Brien,10.50,placed,2026-01-01 10:00:00"
 BAD = "2,Anna,-20.00,placed,2026-01-02 11:00:00"
@@ -175,7 +176,7 @@ def test_retry_publishes_when_the_test_turns_green(shop: Shop) -> None:
     assert shop.rows("select orders from demo.daily") == [(1,)]
 
 
-@pytest.mark.parametrize("version", ["{demo.orders: 1}", "{orders: 1}"])
+@pytest.mark.parametrize("version", cases(["{demo.orders: 1}", "{orders: 1}"], 1))
 def test_tests_on_a_past_snapshot(shop: Shop, version: str) -> None:
     """tablestore_as_of: the red rows are in the current snapshot, not in the first one."""
     shop.orders(GOOD)

@@ -17,7 +17,7 @@ import yaml
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
-from tests.doses import case_rows
+from tests.doses import case_rows, cases
 
 ENDLESS = "select a.id, count(*) as n from range(10000000) a cross join range(10000000) b group by a.id"
 VALUES = (
@@ -107,7 +107,7 @@ def message(shop: Shop, name: str = "m") -> str:
     return str(shop.results()[name]["message"])
 
 
-@pytest.mark.parametrize("kind", ["spark", "pandas", "polars", "arrow"])
+@pytest.mark.parametrize("kind", cases(["spark", "pandas", "polars", "arrow"], 2))
 def test_frame_of_each_kind_keeps_rows_and_types(bare: Shop, kind: str) -> None:
     """From dbt.ref() through the frame into a table: the values and the types of the columns are those of the input."""
     source(bare, VALUES)
@@ -305,6 +305,7 @@ def test_parent_with_deleted_rows_is_read_as_sql_reads_it(bare: Shop, way: str) 
     assert bare.rows("select * from demo.polars order by id") == expected
 
 
+@pytest.mark.nightly  # by day test_log.py: red rows never reach the topic
 def test_changelog_of_a_python_model_goes_to_kafka(bare: Shop, broker: BrokerInfo) -> None:
     """Each change is one message; a run that changes one row sends one more."""
     bare.output["log"] = {"kafka.bootstrap.servers": broker.url}

@@ -62,6 +62,7 @@ def test_a_test_that_cannot_run_puts_nothing_aside(shop: Shop) -> None:
     ]
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_quarantine_rule.py
 def test_rows_of_a_parent_that_waits_are_not_put_aside(shop: Shop) -> None:
     """A test of both tables is red: its parent never goes out, so the child stays where it is, and it ends."""
     related = "relationships: {arguments: {to: ref('parent'), field: ok}}"
@@ -101,6 +102,7 @@ def test_each_range_of_several_inputs_is_put_aside_once(shop: Shop) -> None:
     assert [row["id"] for row in quarantine(shop)] == [3, 5]
 
 
+@pytest.mark.nightly  # by day ranges below; tests/unit/adapter/test_quarantine_rule.py
 def test_letters_have_the_columns_of_the_rows(shop: Shop) -> None:
     """A new column comes with its values; of one that the model drops the rows of before keep theirs."""
     query = (

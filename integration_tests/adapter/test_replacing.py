@@ -46,7 +46,7 @@ def feed(shop: Shop, *rows: str) -> None:
             ("concurrent_batches=true", [("+I", 3, "C"), ("-D", 3, "c")]),
             ("concurrent_batches=true, unique_key='id'", [("+U", 3, "C"), ("-U", 3, "c")]),
         ],
-        2,
+        1,
     ),
 )
 def test_a_microbatch_changes_the_rows_that_differ(

@@ -50,10 +50,8 @@ ADDED = {"plain": "", "named": f', snapshot_meta_column_names={NAMES}, dbt_valid
 ALL = [(strategy, deletes, added) for strategy in STRATEGIES for deletes in DELETES for added in ADDED]
 SOME = [
     ("ts", "invalidate", "named"),
-    ("ts", "new_record", "plain"),
-    ("check", "new_record", "named"),
-    ("check", "ignore", "plain"),
-    ("check_at", "invalidate", "plain"),
+    ("check", "new_record", "plain"),
+    ("check_at", "ignore", "plain"),
 ]
 
 

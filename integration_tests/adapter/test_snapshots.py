@@ -47,7 +47,7 @@ def _jobs(shop: Shop) -> int:
     ("strategy", "deletes"),
     [
         ("strategy='timestamp', updated_at='at'", "ignore"),
-        ("strategy='check', check_cols='all'", "new_record"),
+        pytest.param("strategy='check', check_cols='all'", "new_record", marks=pytest.mark.nightly),
         pytest.param("strategy='check', check_cols='all'", "invalidate", marks=pytest.mark.nightly),
     ],
 )
@@ -107,7 +107,7 @@ OTHERWISE = {  # what a later run finds → config, query, statements before it,
 }
 
 
-@pytest.mark.parametrize("cause", cases(list(OTHERWISE), 2))
+@pytest.mark.parametrize("cause", cases(list(OTHERWISE), 1))
 def test_history_made_otherwise_compares_all_keys(shop: Shop, cause: str) -> None:
     """And says why; a run behind it compares the keys that changed, unless its query uses a clock."""
     config, query, statements, reason = OTHERWISE[cause]
@@ -130,6 +130,7 @@ def test_history_made_otherwise_compares_all_keys(shop: Shop, cause: str) -> Non
     assert shop.rows(current) == [(1, "c"), (2, "d"), (3, "e")]
 
 
+@pytest.mark.nightly  # by day conformance: TestSnapshotNewColumnWithDeletes
 def test_source_with_a_new_column_makes_all_keys_new_versions(shop: Shop) -> None:
     """As dbt's strategy has it; the run is not restricted, and later ones are again."""
     shop.engine.sql("create schema demo")
@@ -150,7 +151,7 @@ def test_source_with_a_new_column_makes_all_keys_new_versions(shop: Shop) -> Non
     assert shop.rows("select id, m from demo.s where dbt_valid_to is null order by id") == [(1, 4), (2, None)]
 
 
-@pytest.mark.parametrize("key", ["concat(id, '')", "id"])
+@pytest.mark.parametrize("key", cases(["concat(id, '')", "id"], 1))
 def test_snapshot_by_an_expression_or_a_custom_strategy_compares_all_keys(shop: Shop, key: str) -> None:
     """A strategy of the project may take a row for changed that is as it was."""
     strategy = CHECK if key != "id" else "strategy='always'"
@@ -188,7 +189,8 @@ def _take(shop: Shop, rows: str, at: str = "2026-01-01 10:00:00") -> None:
     shop.dbt("build", "--select", "src", "s")
 
 
-@pytest.mark.parametrize("deletes", ["invalidate", pytest.param("new_record", marks=pytest.mark.nightly)])
+@pytest.mark.nightly  # by day test_snapshot_histories.py: rows that return
+@pytest.mark.parametrize("deletes", ["invalidate", "new_record"])
 def test_a_row_that_returns_is_current_again(shop: Shop, deletes: str) -> None:
     """Deleted and back with the same updated_at: a version of its own, current, behind the time it was away."""
     _history(shop, f"strategy='timestamp', updated_at='at', hard_deletes='{deletes}'")
@@ -207,6 +209,7 @@ def test_a_row_that_returns_is_current_again(shop: Shop, deletes: str) -> None:
     assert shop.rows(overlapping) == [(0,)]
 
 
+@pytest.mark.nightly  # by day the unchanged source above
 def test_a_snapshot_without_changes_commits_nothing(shop: Shop) -> None:
     """The second of two equal runs leaves the table's newest snapshot, and is no MERGE."""
     _history(shop, "strategy='check', check_cols='all'")

@@ -85,6 +85,7 @@ def test_snapshot_of_red_model_waits_with_it(gated: Shop) -> None:
     assert gated.engine.staged("demo") == ()
 
 
+@pytest.mark.nightly  # by day the red model below
 def test_snapshot_of_red_model_is_made_again_from_published_history(gated: Shop) -> None:
     """The next build replaces both; the red state is in no history, that of the next one is whole."""
     history(gated)
@@ -160,6 +161,7 @@ def test_red_test_of_snapshot_does_not_keep_a_state_out_of_the_history(gated: Sh
     assert "TS1811" in gated.log
 
 
+@pytest.mark.nightly  # by day the snapshot that waits with its red model
 def test_parts_of_a_build_read_what_readers_see(gated: Shop) -> None:
     """`dbt snapshot` beside a waiting parent records published rows; behind a parent published at once, its rows."""
     history(gated)
@@ -188,6 +190,7 @@ def test_snapshot_of_manual_model_waits_for_the_operation(gated: Shop) -> None:
     assert gated.rows(ALL.format("s")) == [(1, "a", True)]
 
 
+@pytest.mark.nightly  # by day the red model that its snapshot waits for
 @pytest.mark.folders
 def test_snapshot_into_a_table_with_another_key_is_refused_beside_staged_rows(gated: Shop) -> None:
     """MERGE would publish rows that their parent does not show: TS1883, and the table is as before."""
@@ -236,6 +239,7 @@ def test_unit_test_of_child_knows_columns_of_staged_parent(gated: Shop) -> None:
     assert gated.rows("select * from demo.top") == [(1, 10)]
 
 
+@pytest.mark.nightly  # by day the red model, which is retried
 def test_retried_child_reads_what_the_retried_build_has_staged(gated: Shop) -> None:
     """A snapshot that failed runs beside the test of its parent again: it has the rows that the parent shows then."""
     history(gated)
@@ -262,6 +266,7 @@ select * from {{ ref('src') }}
 """
 
 
+@pytest.mark.nightly  # by day test_gated_batches.py; tests/unit/adapter/test_microbatches.py
 @pytest.mark.parametrize("threads", cases([4, 1], 1))
 def test_batches_of_a_child_are_published_with_the_parent(gated: Shop, threads: int) -> None:
     """The parent is published before, between or behind the batches of a child without tests: all batches are out then,

@@ -13,7 +13,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import TableSpec, WriteSpec
-from tests.doses import case_rows
+from tests.doses import case_rows, examples
 
 BEGIN = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - columns are without a zone
 SOURCES = "sources: [{name: raw, schema: demo, tables: [{name: clicks}, {name: buys}, {name: pages}]}]"
@@ -116,6 +116,7 @@ def test_late_rows_are_told(clicks: Shop) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly  # by day late rows of windows
 def test_only_final_windows_in_append_mode(clicks: Shop) -> None:
     """output_mode='append': a window comes out once, when no row of it can come any more."""
     clicks.write("models/windows.sql", WINDOWS.replace("@more@", ", output_mode='append'"))
@@ -131,6 +132,7 @@ def test_only_final_windows_in_append_mode(clicks: Shop) -> None:
     assert clicks.engine.table("demo.windows").latest_snapshot_id() == before
 
 
+@pytest.mark.nightly  # by day spark/test_product_settings.py: two streams joined
 def test_two_streams_joined(clicks: Shop) -> None:
     """A row of either stream meets rows of the other that came in earlier runs, once; a table joined to them is read as
     it is.
@@ -159,6 +161,7 @@ def test_two_streams_joined(clicks: Shop) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.nightly  # by day totals with the same state; spark/test_product_settings.py
 def test_distinct_rows(clicks: Shop) -> None:
     """DISTINCT with a key: a row that was there before is put again and changes nothing."""
     clicks.write(
@@ -259,6 +262,7 @@ def test_totals_without_a_key_are_refused(clicks: Shop) -> None:
     assert "TS1842" in clicks.log
 
 
+@pytest.mark.nightly  # by day test_streaming.py: kinds are never counted by mistake
 def test_updates_of_an_input_need_a_word(clicks: Shop) -> None:
     """A total counts a changed row as a new one: the run ends (TS1845), unless the query says what kinds mean."""
     click(clicks, (1, "a", 1), table="buys", spec=KEYED)
@@ -306,6 +310,7 @@ def test_other_sql_needs_a_full_refresh(clicks: Shop) -> None:
     assert totals(clicks) == totals_of([(1, "a", 1), (2, "b", 2), (3, "a", 3), (4, "c", 3)])
 
 
+@pytest.mark.nightly  # by day the random runs below, which are rolled back
 @pytest.mark.folders
 def test_a_rollback_takes_the_state_with_it(clicks: Shop) -> None:
     """Rows, place and state are one: behind a rollback the next run counts the same rows again, each once. Where the
@@ -330,6 +335,7 @@ def test_a_rollback_takes_the_state_with_it(clicks: Shop) -> None:
     assert totals(clicks) == totals_of([*rows, (9, "z", 9)])
 
 
+@pytest.mark.nightly  # by day test_clone.py; totals that go on
 def test_a_clone_goes_on_beside_its_source(clicks: Shop) -> None:
     """From the same state, in the same run: Spark would end a query where another one of its id begins."""
     clicks.write("models/totals.sql", TOTALS)
@@ -343,6 +349,7 @@ def test_a_clone_goes_on_beside_its_source(clicks: Shop) -> None:
     assert sorted(clicks.rows("select page, clicks, newest from demo.twin")) == expected
 
 
+@pytest.mark.nightly  # by day the staged inputs below; test_streaming.py: tests hold a stream back
 def test_a_red_test_holds_rows_place_and_state_back(clicks: Shop) -> None:
     """dbt build: what a red test holds back is read again, from the state of the rows that are out."""
     clicks.write("models/totals.sql", TOTALS)
@@ -388,7 +395,7 @@ def test_random_runs_equal_one_query(clicks: Shop, seed: int) -> None:
     chosen = random.Random(seed)
     clicks.write("models/totals.sql", TOTALS.replace("unique_key", "max_snapshots_per_batch=2, unique_key"))
     rows: list[Click] = [(1, "a", 1), (2, "b", 2)]
-    for _ in range(7):
+    for _ in range(examples(4, 7)):
         for _ in range(chosen.randrange(3)):
             new = [(chosen.randrange(1000), chosen.choice("abcde"), 1) for _ in range(chosen.randrange(1, 9))]
             rows += new

@@ -88,7 +88,7 @@ def test_another_process_makes_the_table_first(events: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [TABLE, TABLE.replace("'table'", "'incremental'")], ids=["table", "incremental"]
+    "first", cases([TABLE, TABLE.replace("'table'", "'incremental'")], 1), ids=["table", "incremental"]
 )
 def test_a_table_that_was_made_in_another_way(events: Shop, first: str) -> None:
     """Its rows would come twice: TS1841, and a full refresh is the way."""
@@ -207,6 +207,7 @@ def test_a_key_without_a_changelog_is_not_followed(shop: Shop) -> None:
         assert "TS1481" in shop.log
 
 
+@pytest.mark.nightly  # by day test_stateful_streaming.py: other SQL
 def test_totals_of_a_model_that_remembered_nothing(events: Shop) -> None:
     """changes() → SQL that remembers rows: totals without the rows before would be wrong, so it is another query."""
     text = "{{ config(materialized='@', unique_key='v') }} select v, count(*) as id from "
@@ -221,6 +222,7 @@ def test_totals_of_a_model_that_remembered_nothing(events: Shop) -> None:
     assert events.response("m")["rows_read"] == 3
 
 
+@pytest.mark.nightly  # by day the temporary function below
 def test_a_function_of_the_header_is_a_part_of_the_query(events: Shop) -> None:
     """Totals made by another function cannot be gone on with: TS1860."""
     text = "{{ config(materialized='streaming', unique_key='v', sql_header='create or replace temporary function "
@@ -257,7 +259,7 @@ def test_a_temporary_function_is_a_part_of_the_query(events: Shop) -> None:
             ("create or replace view demo.lookup as select @ as f", "(select max(f) from demo.lookup)"),
             ("set path = system.builtin, system.session, spark_catalog.demo@", "2"),
         ],
-        2,
+        1,
     ),
 )
 def test_what_a_name_of_the_query_means_is_a_part_of_it(events: Shop, start: str, value: str) -> None:

@@ -207,6 +207,7 @@ def test_a_long_way_is_gone_in_steps(feed: Shop) -> None:
     assert sorted(found) == sorted([(1, "+I", 1, "a"), (1, "+I", 2, "b"), *changes])
 
 
+@pytest.mark.nightly  # by day tests/laws/test_step_laws.py; steps below
 def test_steps_over_a_change_of_columns(feed: Shop) -> None:
     """A column that comes in the middle of a long way: no step is stuck before it, rows of before have none of it."""
     config = "'streaming', max_snapshots_per_batch=1, on_schema_change='append_new_columns'"
@@ -346,6 +347,7 @@ def test_other_configs_are_refused(feed: Shop, config: str, code: str) -> None:
     assert feed.engine.find_table("demo.copy") is None
 
 
+@pytest.mark.nightly  # by day test_changes.py: a full refresh, a rollback
 def test_rows_and_position_go_back_together(feed: Shop) -> None:
     """A rollback of the model reads again what it took back; a full refresh begins anew."""
     run(feed)
@@ -363,6 +365,7 @@ def test_rows_and_position_go_back_together(feed: Shop) -> None:
     assert copied(feed) == [(1, "a"), (2, "b"), (5, "e"), (6, "f")]
 
 
+@pytest.mark.nightly  # by day test_changes.py: an input that was rolled back
 def test_no_gap_where_history_is_gone(feed: Shop) -> None:
     """An input that was rolled back, expired or made anew is an error that names the full refresh."""
     put(feed, (3, "c"))
@@ -473,6 +476,7 @@ select id % 2 as part, count(*) as n from {{ source('raw', 'feed') }} group by i
 }
 
 
+@pytest.mark.nightly  # by day test_stream_positions.py: empty runs with state
 def test_runs_without_rows_move_no_place(feed: Shop) -> None:
     """--empty leaves rows and positions of all that follow as they are; a table that it replaces has read nothing, so
     the next run takes all. --sample is refused: what is outside of it would count as read.

@@ -56,6 +56,7 @@ def test_an_increment_is_checked_against_stored_rows(shop: Shop) -> None:
     assert shop.engine.table("demo.m").snapshot_ids() == (1, 2)
 
 
+@pytest.mark.nightly  # by day test_verdicts.py: a lost claim
 def test_a_commit_in_between_is_checked_again(shop: Shop) -> None:
     """Another writer brings the value while this run looks: the rows are staged and looked at once more."""
     config = "materialized='incremental', on_schema_change='fail', unique_key='id'"
@@ -121,6 +122,7 @@ def test_a_gated_model_is_checked_before_its_tests(shop: Shop) -> None:
     assert _seen(shop) == [(1, "a")]
 
 
+@pytest.mark.nightly  # by day the full build above
 def test_a_table_with_another_key_takes_the_place_only_when_it_is_unique(shop: Shop) -> None:
     """--full-refresh with another key: the old table stays until the new one has passed."""
     config = "materialized='incremental', on_schema_change='fail', unique_key='{}'"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_log import NOISE, _limit
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
@@ -16,6 +18,7 @@ models:
 """
 
 
+@pytest.mark.nightly  # by day test_unique_constraints.py, test_log.py: red rows, a retry
 def test_refused_rows_are_in_no_message_and_a_pending_log_is_finished_by_retry(
     shop: Shop, broker: BrokerInfo
 ) -> None:

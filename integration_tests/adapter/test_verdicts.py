@@ -5,6 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pyarrow as pa
+import pytest
 
 from integration_tests.adapter.conftest import Shop
 
@@ -33,6 +34,7 @@ AT_1 = {
 }
 
 
+@pytest.mark.nightly  # by day a past snapshot, below; tests/unit/adapter/test_verdicts.py
 def test_a_test_that_names_a_version_is_no_gate(shop: Shop) -> None:
     """Snapshot 1 is red for good: that neither opens the gate of the next one nor closes it, and a line says so."""
     shop.orders(BAD)

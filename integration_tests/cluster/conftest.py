@@ -18,6 +18,7 @@ from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.devservers.spark_cluster import ClusterInfo, WorkerSize, start_cluster, stop_cluster
 from tablestore_engine.spark import write
+from tests.doses import examples
 
 SIZE = WorkerSize(cores=1, memory="1g")
 
@@ -46,6 +47,9 @@ def settings(cluster: ClusterInfo) -> SparkSettings:
             "spark.pyspark.python": worker_python(),
             "spark.executor.memory": "512m",
             "spark.driver.memory": "1g",
+            "spark.cores.max": str(
+                examples(1, 2)
+            ),  # by day one executor: each is a JVM, and Python beside it
             "spark.sql.shuffle.partitions": "2",
         },
     )

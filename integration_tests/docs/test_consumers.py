@@ -25,6 +25,7 @@ from integration_tests.docs.page_consumers import (
 from integration_tests.docs.snippets import read_snippets
 from tablestore_engine.api import TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tests.doses import cases
 
 CONSUMERS = [PythonConsumer, JavaConsumer]
 # make test runs each test in one way, make test-nightly in the other: each is half a minute of killed processes
@@ -86,6 +87,7 @@ def test_every_program_of_the_page_is_run() -> None:
     assert {one.file_name for one in read_snippets(PAGE)} - {None} == FILES
 
 
+@pytest.mark.nightly  # by day kafka/test_exactly_once.py: kills; the page's programs below
 @pytest.mark.parametrize("consistency", TRANSACTIONAL_FIRST)
 def test_copies_are_the_table_whatever_is_killed(
     broker: BrokerInfo, tmp_path: Path, consistency: str
@@ -108,6 +110,7 @@ def test_copies_are_the_table_whatever_is_killed(
                 consumer.await_rows(log.rows())
 
 
+@pytest.mark.nightly  # by day kafka/test_exactly_once.py: an open transaction
 def test_uncommitted_rows_are_not_published(broker: BrokerInfo, tmp_path: Path) -> None:
     """A publisher is killed before its transaction ends: `read_uncommitted` has rows that will be sent again."""
     log = OrderLog(tmp_path / "warehouse", broker.url, "transactional")
@@ -207,7 +210,7 @@ def _delete_messages(log: OrderLog) -> None:
         done.result(30)
 
 
-@pytest.mark.parametrize("kind", CONSUMERS)
+@pytest.mark.parametrize("kind", cases(CONSUMERS, 1))
 def test_numbers_keep_their_digits(broker: BrokerInfo, tmp_path: Path, kind: Kind) -> None:
     """A decimal with more digits than a floating-point number has; a null; a text with quotes."""
     log = OrderLog(tmp_path / "warehouse", broker.url, "transactional")

@@ -18,6 +18,7 @@ from tests.unit.ingest.encoders import COLUMNS, Event, debezium_json
 ROW = {**dict.fromkeys(COLUMNS), "id": 1}
 
 
+@pytest.mark.nightly  # by day kafka/test_followed_trouble.py: who only reads
 def test_reading_is_the_only_right_that_is_needed(secure_broker: BrokerInfo, tmp_path: Path) -> None:
     """Without it TS1434 says what to give, a wrong password is TS1713; with it no other right is asked for."""
     realm = Realm(secure_broker)

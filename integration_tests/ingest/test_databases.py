@@ -182,6 +182,7 @@ TYPES = {
 }
 
 
+@pytest.mark.nightly  # by day the rows above; tests/laws/test_ingest_value_laws.py
 def test_values_of_every_common_type(
     postgres: Postgres, connected: Connected, broker: BrokerInfo, tmp_path: Path
 ) -> None:

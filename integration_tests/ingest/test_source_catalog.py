@@ -16,6 +16,7 @@ from tablestore_engine.postgres.publication_tables import look_at_tables, make_p
 from tablestore_engine.postgres.replication_progress import wait_ended
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spi import parse_source
+from tests.doses import cases
 
 TABLE = """
 create schema {s};
@@ -109,7 +110,7 @@ def followed(postgres: Postgres) -> Iterator[Followed]:
     postgres.run(f"drop publication tablestore_{name}", f"drop schema {name} cascade")
 
 
-@pytest.mark.parametrize("statements", NOT_SENT.values(), ids=NOT_SENT)
+@pytest.mark.parametrize("statements", cases(list(NOT_SENT.values()), 6), ids=NOT_SENT)
 def test_a_column_whose_stored_values_changed_is_refused_until_every_row_is_sent(
     followed: Followed, statements: str
 ) -> None:
@@ -123,7 +124,7 @@ def test_a_column_whose_stored_values_changed_is_refused_until_every_row_is_sent
     assert followed.look() is None
 
 
-@pytest.mark.parametrize("statements", SENT.values(), ids=SENT)
+@pytest.mark.parametrize("statements", cases(list(SENT.values()), 5), ids=SENT)
 def test_a_change_that_leaves_stored_values_is_accepted(followed: Followed, statements: str) -> None:
     """Columns keep their values, or replication has sent them: nothing is asked of the user."""
     followed.run(statements)
@@ -204,7 +205,7 @@ SENT_PARTITIONS = {
 }
 
 
-@pytest.mark.parametrize("statements", PARTITIONS.values(), ids=PARTITIONS)
+@pytest.mark.parametrize("statements", cases(list(PARTITIONS.values()), 1), ids=PARTITIONS)
 def test_a_partitioned_table_with_values_that_were_not_sent_is_refused(
     followed: Followed, statements: str
 ) -> None:

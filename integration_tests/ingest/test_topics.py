@@ -74,7 +74,7 @@ def encode(name: str, events: list[Event], registry: Registry | None = None) -> 
     return [one for event in events for one in made(event, COLUMNS)]
 
 
-@pytest.mark.parametrize("name", [one for one in encoders(Registry()) if "avro" not in one])
+@pytest.mark.parametrize("name", cases([one for one in encoders(Registry()) if "avro" not in one], 2))
 @given(events=histories(most=40), rows_max=st.integers(1, 30), number=st.integers(0, 1 << 60))
 @settings(
     max_examples=examples(3, 6), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -96,6 +96,7 @@ def test_histories_of_each_format(
     assert {key: {**row, "flag": flags.get(key)} for key, row in found.items()} == wanted
 
 
+@pytest.mark.nightly  # by day kafka/test_registry.py; kafka/test_followed_kinds.py: avro
 def test_avro_with_a_registry(broker: BrokerInfo, registry: RealRegistry, opened: OPENED) -> None:
     """Schemas are asked for where the profile says; one that is not there is a message that cannot be read."""
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
@@ -127,7 +128,7 @@ POINTS = ["write.data_files", "commit.manifests", "commit.claimed", "commit.done
 
 
 @pytest.mark.parametrize("nth", cases([1, 2, 3, 4], 1))
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", cases(POINTS, 2))
 def test_a_killed_ingest_goes_on(
     broker: BrokerInfo, opened: OPENED, tmp_path: Path, point: str, nth: int
 ) -> None:
@@ -186,6 +187,7 @@ def test_of_two_at_once_one_is_refused(broker: BrokerInfo, opened: OPENED) -> No
         assert first.table("d.t").latest_snapshot_id() == 2
 
 
+@pytest.mark.nightly  # by day of two at once one is refused
 def test_two_that_follow_take_turns(broker: BrokerInfo, opened: OPENED) -> None:
     """Whoever is overtaken begins again where the table is; in the end each row is there once."""
     topic = make_topic(broker.url)
@@ -218,6 +220,7 @@ def _await(holds: Callable[[], bool]) -> None:
     raise AssertionError("it did not come")
 
 
+@pytest.mark.nightly  # by day adapter/test_run_stream.py; tests/unit/ingest/test_ingest_run.py
 def test_sigterm_ends_a_follower_behind_a_batch(broker: BrokerInfo, opened: OPENED, tmp_path: Path) -> None:
     """The command ends by itself with what it has done; a later run goes on there."""
     topic = make_topic(broker.url)
@@ -244,6 +247,7 @@ def test_sigterm_ends_a_follower_behind_a_batch(broker: BrokerInfo, opened: OPEN
         assert engine.ingest(spec_of("debezium-json", topic, columns={}, infer=True)).upserts == 1
 
 
+@pytest.mark.nightly  # by day tests/unit/ingest/test_topic_source.py: TS1424
 def test_a_topic_made_anew_is_refused(broker: BrokerInfo, opened: OPENED) -> None:
     """Its offsets mean other messages: TS1424, and nothing is written."""
     topic = make_topic(broker.url)

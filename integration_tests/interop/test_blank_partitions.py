@@ -13,6 +13,7 @@ from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same, plain_rows
 from integration_tests.interop.schemas import Schema, schema
 from tablestore_engine.warehouse.write.target_schema import KEYED_DEFAULTS
+from tests.doses import cases
 
 # Java's Character.isWhitespace: no-break spaces (U+00A0, U+2007, U+202F), zero width and U+0085 are no white space.
 _VALUES = (
@@ -40,7 +41,7 @@ def _folders(location: Path) -> set[str]:
     return {path.parent.parent.name for path in location.glob("*/bucket-*/*.parquet")}
 
 
-@pytest.mark.parametrize("kind", ["keyed", "append"])
+@pytest.mark.parametrize("kind", cases(["keyed", "append"], 1))
 def test_blank_values_are_javas(java: JavaPaimon, rust: ProcessPeer, tmp_path: Path, kind: str) -> None:
     """Written once and once more, Java and we make the same folders; Java, Rust and we read every value back, from
     either's table, and after the other has written to it, overwritten one of the blank partitions, and compacted.

@@ -34,7 +34,7 @@ def certified(location: Path, reader: str, snapshot: int | None = None) -> Certi
 
 
 @pytest.mark.parametrize("reader", ["pypaimon", "pypaimon-rust"])
-@pytest.mark.parametrize("name", cases(list(OURS), 2))
+@pytest.mark.parametrize("name", cases(list(OURS), 1))
 def test_a_reader_of_paimon_is_certified(ours: Callable[[str], Golden], name: str, reader: str) -> None:
     """Schema, columns and rows."""
     table = ours(name)
@@ -44,7 +44,7 @@ def test_a_reader_of_paimon_is_certified(ours: Callable[[str], Golden], name: st
 
 
 @pytest.mark.parametrize("reader", ["duckdb", "pyiceberg"])
-@pytest.mark.parametrize("name", cases(NAMES, 2))
+@pytest.mark.parametrize("name", cases(NAMES, 1))
 def test_a_reader_of_iceberg_is_certified(
     iceberg: Callable[[str, str], Golden], name: str, reader: str
 ) -> None:

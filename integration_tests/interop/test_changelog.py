@@ -16,6 +16,7 @@ from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import Change, arrow_rows, assert_same
 from integration_tests.interop.sample_data import make_rows
 from integration_tests.interop.schemas import schema
+from tests.doses import cases
 
 CHANGING = [
     "all_types",
@@ -48,7 +49,7 @@ def test_our_changelog_is_the_difference_of_states(ours: Callable[[str], Golden]
         )
 
 
-@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("name", cases(CHANGING, 4))
 def test_java_sees_each_of_our_changes_once(
     ours: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:
@@ -66,7 +67,7 @@ def test_java_sees_each_of_our_changes_once(
     )
 
 
-@pytest.mark.parametrize("name", CHANGING)
+@pytest.mark.parametrize("name", cases(CHANGING, 4))
 def test_rust_sees_each_of_our_changes_once(
     ours: Callable[[str], Golden], rust: ProcessPeer, name: str
 ) -> None:
@@ -107,7 +108,7 @@ def test_java_stream_goes_from_snapshot_to_log_without_gap(java: JavaPaimon, tmp
     assert "COMPACT" in {kind for _, kind in writer.snapshots(location)}
 
 
-@pytest.mark.parametrize("name", THEIRS)
+@pytest.mark.parametrize("name", cases(THEIRS, 3))
 def test_we_see_the_changes_that_java_wrote(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

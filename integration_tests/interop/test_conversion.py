@@ -81,7 +81,7 @@ def _refused_in_new_buckets() -> Iterator[None]:
             raise
 
 
-@pytest.mark.parametrize("name", cases(list(TABLES), 2))
+@pytest.mark.parametrize("name", cases(list(TABLES), 1))
 def test_converted_table_of_java_is_written_in_turns(
     java: JavaPaimon, pypaimon: ProcessPeer, spark: ProcessPeer, rust: ProcessPeer, location: Path, name: str
 ) -> None:

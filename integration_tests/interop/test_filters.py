@@ -16,6 +16,7 @@ from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import Row, arrow_rows, assert_same, plain_rows
 from integration_tests.interop.sample_data import ALL_TYPES, make_rows
 from integration_tests.interop.schemas import Schema, schema
+from tests.doses import cases
 
 COLUMNS = {"id": "BIGINT", **ALL_TYPES, "part": "INT"}
 LONG = ("🛫" * 20, "\uffff" * 17, "é" * 16 + "z", "a" * 15 + "\U0010ffff" * 3, "\U0010ffff" * 18, "z" * 40)
@@ -34,7 +35,7 @@ MODES = {
 COMPARED = [name for name in COLUMNS if name not in {"c_bytes", "c_float", "c_double"}]
 
 
-@pytest.fixture(scope="module", params=["append", "keyed", "partitioned", "modes"])
+@pytest.fixture(scope="module", params=cases(["keyed", "append", "partitioned", "modes"], 2))
 def pruned(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Schema, list[Row]]:

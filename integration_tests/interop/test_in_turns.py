@@ -223,7 +223,7 @@ def test_both_put_every_type_of_key_into_the_same_bucket(java: JavaPaimon, locat
     shared.check("we updated java's keys")
 
 
-@pytest.mark.parametrize("column", cases([*KEY_TYPES, "k_varchar", "k_binary"], 6))
+@pytest.mark.parametrize("column", cases([*KEY_TYPES, "k_varchar", "k_binary"], 3))
 def test_both_put_each_single_key_type_into_the_same_bucket(
     java: JavaPaimon, location: Path, column: str
 ) -> None:
@@ -239,6 +239,7 @@ def test_both_put_each_single_key_type_into_the_same_bucket(
     assert {row[1] for row in shared.us.read(location)} == {"java"}
 
 
+@pytest.mark.nightly  # by day test_blank_partitions.py; the other turns of this file
 def test_partitions_of_both_are_one(java: JavaPaimon, spark: ProcessPeer, location: Path) -> None:
     """Partition values with escapes are the same directory and the same bytes for both writers."""
     columns: dict[str, Type] = {"day": "DATE", "dt": "STRING", "id": "BIGINT", "v": "STRING"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -14,10 +15,10 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import assert_same
 from integration_tests.interop.spark_faults import LIMITS, as_spark_shows
-from tests.doses import cases, pairs
+from tests.doses import case_rows, cases
 
 
-@pytest.mark.parametrize("name", OURS)
+@pytest.mark.parametrize("name", cases(OURS, 9))
 def test_we_show_what_the_oracle_expects(ours: Callable[[str], Golden], name: str) -> None:
     """We read our own table as the oracle says at every snapshot."""
     table = ours(name)
@@ -25,7 +26,7 @@ def test_we_show_what_the_oracle_expects(ours: Callable[[str], Golden], name: st
         assert_same(expected, Ours().read(table.location, snapshot), f"ours, {name}, snapshot {snapshot}")
 
 
-@pytest.mark.parametrize("name", cases(OURS, 9))
+@pytest.mark.parametrize("name", cases(OURS, 6))
 def test_java_reads_ours_at_every_snapshot(
     ours: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:
@@ -37,7 +38,7 @@ def test_java_reads_ours_at_every_snapshot(
         assert java.count(table.location, snapshot) in {None, len(expected)}, where
 
 
-@pytest.mark.parametrize("name", cases(list(OURS), 6))
+@pytest.mark.parametrize("name", cases(list(OURS), 3))
 def test_spark_reads_ours_at_every_snapshot(
     ours: Callable[[str], Golden],
     spark: ProcessPeer,
@@ -55,7 +56,7 @@ def test_spark_reads_ours_at_every_snapshot(
     record_property(CELL, LIMITS.get(name, "OK"))
 
 
-@pytest.mark.parametrize(("name", "reader"), pairs(list(OURS), ["pypaimon", "rust"]))
+@pytest.mark.parametrize(("name", "reader"), case_rows(list(product(OURS, ["pypaimon", "rust"])), 9))
 def test_python_and_rust_read_ours_at_every_snapshot(
     ours: Callable[[str], Golden], reader: str, name: str, request: pytest.FixtureRequest
 ) -> None:

@@ -34,7 +34,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     opened.close()
 
 
-@pytest.mark.parametrize("name", cases([name for name in KINDS if name != "with_time"], 5))
+@pytest.mark.parametrize("name", cases([name for name in KINDS if name != "with_time"], 3))
 def test_java_tables_through_our_views(golden: Callable[[str], Golden], name: str) -> None:
     """Spark SQL over our views shows Java's tables as the oracle does: newest snapshot, and one in the middle."""
     table = golden(name)
@@ -49,7 +49,7 @@ def test_java_tables_through_our_views(golden: Callable[[str], Golden], name: st
 
 @pytest.mark.parametrize(
     "name",
-    cases(["all_types", "nested", "folding", "partitioned_keyed", "evolving_keyed", "evolving_append"], 3),
+    cases(["all_types", "nested", "folding", "partitioned_keyed", "evolving_keyed", "evolving_append"], 2),
 )
 def test_our_tables_through_our_views(ours: Callable[[str], Golden], name: str) -> None:
     """Our own tables show the same through Spark as through every other reader, at each snapshot."""

@@ -26,6 +26,7 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log
 from tablestore_engine.log.kafka.publisher import Publisher
+from tests.doses import cases
 
 HANG_SECONDS = 120  # with settings that are not read it takes longer
 
@@ -133,7 +134,7 @@ def test_a_broker_without_room(tmp_path: Path) -> None:
         stop_broker(tmp_path)
 
 
-@pytest.mark.parametrize("is_committed", [True, False])
+@pytest.mark.parametrize("is_committed", cases([True, False], 1))
 def test_lost_answer_of_a_commit(
     broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch, is_committed: bool
 ) -> None:

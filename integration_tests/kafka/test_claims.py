@@ -29,9 +29,10 @@ from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.log_lifecycle import prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
+from tests.doses import cases, examples
 
 _ROOT = Path(__file__).resolve().parents[2]
-_TURNS = 4
+_TURNS = examples(2, 4)
 
 
 def two_tables(broker: BrokerInfo) -> tuple[Source, LogSettings, Source, LogSettings]:
@@ -122,6 +123,7 @@ def test_a_claim_of_shards_lands_behind_nothing(broker: BrokerInfo, monkeypatch:
     assert published(source, winner) == expected(source)
 
 
+@pytest.mark.nightly  # by day the claim without a table; a claim of shards, above
 def test_a_claim_of_shards_is_taken_over_by_all(broker: BrokerInfo) -> None:
     """The first writer died behind its claim; the next one has it in every shard, and a third finds it taken."""
     _, dead, source, settings = two_tables(broker)
@@ -135,7 +137,7 @@ def test_a_claim_of_shards_is_taken_over_by_all(broker: BrokerInfo) -> None:
         prepare_log(KafkaLog(dead))
 
 
-@pytest.mark.parametrize("lands", [True, False], ids=["it landed", "it did not"])
+@pytest.mark.parametrize("lands", cases([True, False], 1), ids=["it landed", "it did not"])
 def test_a_claim_that_the_broker_answers_with_nothing_is_tried_again(
     broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch, lands: bool
 ) -> None:

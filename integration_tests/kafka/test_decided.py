@@ -19,6 +19,7 @@ from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import encode_rows, plan_envelope
 from tablestore_engine.runtime.outside_world import Runtime
+from tests.doses import cases
 
 
 def open_transaction(
@@ -141,7 +142,7 @@ def test_what_the_broker_left_open_is_aborted_and_sent_again(
     assert published(source, settings) == expected(source)
 
 
-@pytest.mark.parametrize("dies", [False, True], ids=["goes on", "dies before the abort"])
+@pytest.mark.parametrize("dies", cases([False, True], 1), ids=["goes on", "dies before the abort"])
 def test_rows_that_a_marker_counts_and_nobody_sees_are_not_dropped(
     dies: bool, broker: BrokerInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

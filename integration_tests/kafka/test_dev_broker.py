@@ -53,6 +53,7 @@ def test_kill_and_start_again_keeps_port(tmp_path: Path) -> None:
         stop_broker(tmp_path)
 
 
+@pytest.mark.nightly  # by day s3/test_s3_server.py: the same lock
 def test_two_starts_at_once_give_one_broker(tmp_path: Path) -> None:
     """Two processes that start the same folder end with the same process id."""
     both = [

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 
 import pytest
 
@@ -26,7 +27,7 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.runtime.outside_world import CRASH_ENV
-from tests.doses import cases, pairs
+from tests.doses import case_rows, cases
 
 CHILD = [sys.executable, "-m", "integration_tests.kafka.publish_child"]
 POINTS = ("log.begin", "log.rows", "log.marker", "log.committed")
@@ -95,7 +96,7 @@ def _run(command: list[str], crash: str = "") -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize(("point", "hit"), pairs(POINTS, [1, 3]))
+@pytest.mark.parametrize(("point", "hit"), case_rows(list(product(POINTS, [1, 3])), 3))
 def test_kill_at_every_point_then_run_again(broker: BrokerInfo, point: str, hit: int) -> None:
     """SIGKILL at a log.* point: whole snapshots only are visible; the same command again gives every row once."""
     source, settings = new_table(broker, 4)

@@ -42,7 +42,7 @@ def engine(tmp_path: Path, broker: BrokerInfo) -> Iterator[Engine]:
         yield opened
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_messages_as_they_are(engine: Engine, consistency: str) -> None:
     """Without the normalize step: the newest row of a key, and of a deleted one its key; by argument and by option."""
     table = made(engine, consistency, scan__remove_normalize="true")
@@ -181,7 +181,7 @@ _READ = [
 ]
 
 
-@pytest.mark.parametrize(("value", "consistency"), case_rows(_READ, 3))
+@pytest.mark.parametrize(("value", "consistency"), case_rows(_READ, 2))
 def test_formats(
     tmp_path: Path, broker: BrokerInfo, registry: Registry, value: str, consistency: str
 ) -> None:

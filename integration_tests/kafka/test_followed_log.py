@@ -30,7 +30,7 @@ from integration_tests.kafka.followed import (
 from tablestore_engine.api import Engine, OnSchemaChange, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import RetryError
-from tests.doses import pairs
+from tests.doses import cases
 
 NUMBERED = "from-snapshot", "from-snapshot-full"
 
@@ -52,7 +52,16 @@ def _fail() -> None:
     raise RetryError("TS1305", "overtaken", why="-", fix="-")
 
 
-@pytest.mark.parametrize(("consistency", "buckets"), pairs(BOTH, [1, 3]))
+@pytest.mark.parametrize(
+    ("consistency", "buckets"),
+    [
+        ("transactional", 3),
+        *(
+            pytest.param(*one, marks=pytest.mark.nightly)
+            for one in (("eventual", 3), ("transactional", 1), ("eventual", 1))
+        ),
+    ],
+)
 def test_a_log_tells_what_the_files_tell(engine: Engine, consistency: str, buckets: int) -> None:
     """From every mode and every snapshot: the same changes, in a transactional log of the same snapshots; folded, the
     table.
@@ -74,7 +83,7 @@ def test_a_log_tells_what_the_files_tell(engine: Engine, consistency: str, bucke
             assert folded(change for _, change in of_log) == stored(table)
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_until_and_latest(engine: Engine, consistency: str) -> None:
     """A reader ends behind the snapshot it names, and one of `latest` begins with what comes next."""
     table = made(engine, consistency)
@@ -165,7 +174,7 @@ with Engine(folder, log={"kafka.bootstrap.servers": url}) as engine:
 """
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_another_process_goes_on(
     engine: Engine, broker: BrokerInfo, tmp_path: Path, consistency: str
 ) -> None:
@@ -187,7 +196,7 @@ def test_another_process_goes_on(
     assert folded([*got, *((kind, int(key), value) for kind, key, value in rest)]) == stored(table)
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_while_another_process_writes(
     engine: Engine, broker: BrokerInfo, tmp_path: Path, consistency: str
 ) -> None:
@@ -204,7 +213,7 @@ def test_while_another_process_writes(
     assert table.latest_snapshot_id() == 13
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_a_reader_behind_the_table(engine: Engine, consistency: str) -> None:
     """What is pending is not in the log: `until="now"` ends before it, and once it is published it is told."""
     table = made(engine, consistency)
@@ -219,7 +228,7 @@ def test_a_reader_behind_the_table(engine: Engine, consistency: str) -> None:
     assert changes(ended(table, position=position)) == [("-U", 1, "a"), ("+U", 1, "b")]
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_columns_that_change(engine: Engine, consistency: str) -> None:
     """A column added, renamed, dropped and widened between messages: readers of today have today's columns."""
     table = made(engine, consistency)
@@ -254,7 +263,7 @@ def test_columns_that_change(engine: Engine, consistency: str) -> None:
     assert again == of_today
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_more_buckets(engine: Engine, consistency: str) -> None:
     """A key that moves to another partition: its older messages are told first, to live and to late readers."""
     table = made(engine, consistency, buckets=2)
@@ -273,7 +282,7 @@ def test_more_buckets(engine: Engine, consistency: str) -> None:
     assert folded(changes(ended(table))) == stored(table)
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_a_restore(engine: Engine, consistency: str) -> None:
     """The way back is told as changes."""
     table = made(engine, consistency)

@@ -27,6 +27,7 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_topic import _delete
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka_rights import Resource
+from tests.doses import cases
 
 _ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,7 +55,7 @@ def _grow(table: Table) -> None:
 # what is needed is gone -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_retention_took_messages(engine: Engine, broker: BrokerInfo, consistency: str) -> None:
     """A position before them, live or stored, is TS1358; a reader that begins anew gets all rows and goes on."""
     table = made(engine, consistency)
@@ -79,7 +80,7 @@ def test_retention_took_messages(engine: Engine, broker: BrokerInfo, consistency
         assert folded(changes(ended(table, mode))) == stored(table), mode
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_the_base_has_expired(engine: Engine, consistency: str) -> None:
     """A consumer id keeps the snapshot that its reader stands on; without one it is gone, and TS1337 in a log that does
     not have everything from the table's beginning.
@@ -105,7 +106,7 @@ def test_the_base_has_expired(engine: Engine, consistency: str) -> None:
         changes(ended(table, position=position))
 
 
-@pytest.mark.parametrize("consistency", BOTH)
+@pytest.mark.parametrize("consistency", cases(BOTH, 1))
 def test_a_consumer_goes_on_where_it_committed(engine: Engine, consistency: str) -> None:
     """In the middle of a snapshot: what it did not commit comes again, everything else once."""
     table = made(engine, consistency)
@@ -140,7 +141,7 @@ def test_another_beginning_of_the_log(engine: Engine) -> None:
     assert folded(changes(ended(table, "latest-full"))) == stored(table)
 
 
-@pytest.mark.parametrize("is_made_anew", [False, True], ids=["deleted", "made anew"])
+@pytest.mark.parametrize("is_made_anew", cases([False, True], 1), ids=["deleted", "made anew"])
 def test_the_topic_goes(engine: Engine, broker: BrokerInfo, *, is_made_anew: bool) -> None:
     """TS1705 for a topic that was deleted, TS1706 for another one of its name, at the start and for who goes on."""
     table = made(engine, "transactional")

@@ -17,6 +17,7 @@ from integration_tests.kafka.secure import LoggedTable
 from integration_tests.kafka.topics import topics_left
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tests.doses import cases
 
 MARKERS = "__snapshots"
 
@@ -156,7 +157,7 @@ def test_topics_that_are_gone_keep_the_record(shop: Shop) -> None:
     assert len(shop.listed()) == 1
 
 
-@pytest.mark.parametrize("words", [(), ("d",), ("d.t", "--dry-run", "--forget")])
+@pytest.mark.parametrize("words", cases([(), ("d",), ("d.t", "--dry-run", "--forget")], 1))
 def test_words_that_delete_too_much_or_contradict_end_with_2(shop: Shop, words: tuple[str, ...]) -> None:
     """A database or nothing is for the list alone."""
     with pytest.raises(SystemExit) as stopped:

@@ -17,6 +17,7 @@ from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.log.decode import decode_rows
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import cases
 
 
 def _with_log() -> WriteSpec:
@@ -81,7 +82,7 @@ def test_a_table_whose_first_snapshots_expired_gets_no_log(
         assert engine.count_log_messages("d.new") == 1
 
 
-@pytest.mark.parametrize("stage", [None, "gate"])
+@pytest.mark.parametrize("stage", cases([None, "gate"], 1))
 def test_a_log_begins_with_the_rows_of_now(broker: BrokerInfo, tmp_path: Path, stage: str | None) -> None:
     """latest-full, of a table whose first snapshot expired: each row once as +I, in the snapshot that was the newest
     then, and behind it what came since, of other writers too; a clone of the table begins nothing.

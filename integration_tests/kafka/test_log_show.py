@@ -22,6 +22,7 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.sink import EarlyState
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tests.doses import case_rows, cases
 
 
 def log_of(broker: BrokerInfo) -> dict[str, str]:
@@ -89,7 +90,7 @@ def test_a_log_that_is_behind(broker: BrokerInfo, table: LoggedTable) -> None:
     assert "lag              none" in text
 
 
-@pytest.mark.parametrize("point", ["log.rows", "log.marker", "log.committed"])
+@pytest.mark.parametrize("point", cases(["log.rows", "log.marker", "log.committed"], 1))
 def test_a_publisher_that_is_looked_at_goes_on(broker: BrokerInfo, table: LoggedTable, point: str) -> None:
     """In the middle of a transaction it is shown as open with what nobody sees yet; the publisher is not fenced."""
     seen: list[LogStatus] = []
@@ -142,7 +143,7 @@ def _delete(topic: str) -> Callable[[AdminClient], object]:
     return lambda admin: admin.delete_topics([topic])[topic].result()
 
 
-@pytest.mark.parametrize(("suffix", "code"), [("", "TS1705"), ("__snapshots", "no marker")])
+@pytest.mark.parametrize(("suffix", "code"), case_rows([("", "TS1705"), ("__snapshots", "no marker")], 1))
 def test_trouble_is_part_of_the_answer(
     broker: BrokerInfo, table: LoggedTable, suffix: str, code: str
 ) -> None:
@@ -158,6 +159,7 @@ def test_trouble_is_part_of_the_answer(
     assert "newest snapshot  1" in done.stdout
 
 
+@pytest.mark.nightly  # by day tests/unit/cli/test_log_show.py
 def test_brokers_that_are_away(broker: BrokerInfo, table: LoggedTable, tmp_path: Path) -> None:
     """One table: the error that publishing meets. For Prometheus: the file says that it is down, and nothing else."""
     table.write(log_of(broker))

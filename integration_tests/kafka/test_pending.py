@@ -79,6 +79,7 @@ def shop(own_broker: Path, tmp_path: Path) -> Iterator[Shop]:
         yield shop
 
 
+@pytest.mark.nightly  # by day test_stream_sink.py: without the broker nothing is committed
 def test_a_broker_that_is_away_stops_the_write_before_its_commit(shop: Shop, own_broker: Path) -> None:
     """TS1702, and the table has neither a snapshot nor a row more."""
     stop_broker(own_broker)

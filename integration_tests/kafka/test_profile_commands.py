@@ -11,6 +11,7 @@ import pytest
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tests.doses import cases
 
 NAME = "demo.orders"
 
@@ -34,13 +35,13 @@ def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Pat
 
 @pytest.mark.parametrize(
     "words",
-    [
+    cases([
         ["log", "show", NAME], ["log", "drop", "--dry-run"], ["compact", NAME, "--full"],
         ["expire", NAME, "--keep", "3"],
         ["gc", NAME, "--yes"], ["restore", NAME, "--to", "4"], ["rescale", NAME, "--buckets", "2"], ["publish", NAME],
         ["staged"], ["report", NAME, "--html", "-"],
         ["tail", NAME, "--from", "earliest", "--until", "now", "--read-mode", "log"],
-    ],
+    ], 6),
     ids=lambda words: words[0],
 )  # fmt: skip
 def test_command_on_a_table_with_a_log_has_the_brokers_of_the_profile(

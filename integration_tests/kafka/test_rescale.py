@@ -74,6 +74,7 @@ def test_brokers_that_are_away(broker: BrokerInfo, tmp_path: Path) -> None:
         assert engine.table("d.t").schema.bucket_count == 1
 
 
+@pytest.mark.nightly  # by day test_pending.py; the topic above
 def test_a_publication_that_fails_behind_it(
     broker: BrokerInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,7 @@ from confluent_kafka.admin import AdminClient
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
+from tests.doses import case_rows
 
 Publish = Callable[..., int]
 
@@ -53,7 +54,7 @@ def publish(broker: BrokerInfo, tmp_path: Path) -> Publish:
     )
 
 
-@pytest.mark.parametrize(("behind", "sent"), [(0, 3), (2, 1), (3, 0)])
+@pytest.mark.parametrize(("behind", "sent"), case_rows([(0, 3), (2, 1), (3, 0)], 2))
 def test_a_new_beginning_sends_what_comes_behind_it(
     publish: Publish,
     broker: BrokerInfo,

@@ -77,7 +77,7 @@ def check_refusal(error: FixRequest, user: User, right: Right) -> None:
 
 
 @pytest.mark.parametrize(
-    "right", cases(RIGHTS, 2), ids=lambda right: f"{right.resource.name} {right.operation}"
+    "right", cases(RIGHTS, 1), ids=lambda right: f"{right.resource.name} {right.operation}"
 )
 def test_without_one_right_its_error(realm: Realm, tmp_path: Path, right: Right) -> None:
     """TS1750 names the operation and the topic, the table is as it was, and with the right given it goes on, once."""
@@ -102,7 +102,7 @@ def test_without_one_right_its_error(realm: Realm, tmp_path: Path, right: Right)
     )
 
 
-@pytest.mark.parametrize("resource", [Resource.DATA, Resource.MARKER], ids=lambda one: one.name)
+@pytest.mark.parametrize("resource", cases([Resource.DATA, Resource.MARKER], 1), ids=lambda one: one.name)
 def test_a_right_that_goes_behind_the_commit(realm: Realm, tmp_path: Path, resource: Resource) -> None:
     """TS1070 with TS1750: the rows are committed, their log is pending; with the right back it is published, once."""
     user = realm.new_user()

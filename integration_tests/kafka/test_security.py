@@ -78,7 +78,7 @@ NAMES = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", cases(NAMES, 3))
+@pytest.mark.parametrize("name", cases(NAMES, 1))
 def test_a_client_that_is_refused(realm: Realm, other_ca: Path, tmp_path: Path, name: str) -> None:
     """Neither a new table nor a row of an old one comes into being; what was pending is published later, once."""
     different, code, why, fix = _changes(realm, other_ca)[name]
@@ -112,6 +112,7 @@ def check(error: TablestoreError, code: str, why: str, fix: str, settings: SETTI
     assert [key for key in _SECRETS if settings[key] in told] == []
 
 
+@pytest.mark.nightly  # by day clients that are refused; test_rights.py
 def test_a_password_that_changes_behind_the_commit(realm: Realm, tmp_path: Path) -> None:
     """A run that goes on keeps its connection; the next one is TS1713, and with the new password nothing is lost."""
     user = realm.new_user()

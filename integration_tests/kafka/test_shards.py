@@ -30,6 +30,7 @@ from tablestore_engine.runtime.outside_world import CRASH_ENV
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.spark.shard_task import ShardTask
 from tablestore_engine.warehouse.log import table_publisher
+from tests.doses import cases
 
 CLI = [sys.executable, "-m", "tablestore_engine.cli.main"]
 BUCKETS, SHARDS = 4, 3
@@ -123,8 +124,8 @@ def test_the_driver_sends_all_shards(engine: Engine, broker: BrokerInfo) -> None
 @pytest.mark.parametrize(
     "point",
     [
-        "log.rows:5",
-        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("log.committed:1", "log.committed:7")),
+        "log.committed:1",
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("log.rows:5", "log.committed:7")),
     ],
 )
 def test_killed_between_shards(engine: Engine, broker: BrokerInfo, tmp_path: Path, point: str) -> None:
@@ -158,7 +159,7 @@ def test_what_a_shard_says_of_itself(engine: Engine, broker: BrokerInfo, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "how", [{"bucket": "-1", "log.system.partitions": "4"}, {"bucket": "4", "bucket-key": "id"}]
+    "how", cases([{"bucket": "-1", "log.system.partitions": "4"}, {"bucket": "4", "bucket-key": "id"}], 1)
 )
 def test_a_table_without_a_key(engine: Engine, broker: BrokerInfo, how: dict[str, str]) -> None:
     """Its rows are spread over all partitions, and each shard sends its own of them; also those of a difference."""
@@ -200,6 +201,7 @@ def test_two_writers_at_once(engine: Engine, broker: BrokerInfo, tmp_path: Path)
     assert engine.table("d.t").latest_snapshot_id() == 7
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_shard_executors.py; test_eventual.py: Spark tasks send
 def test_large_logs_are_sent_by_spark_tasks(
     broker: BrokerInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -230,6 +232,7 @@ def test_large_logs_are_sent_by_spark_tasks(
         check(engine, settings)
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_shard_executors.py
 def test_a_worker_without_a_client_of_the_log(
     broker: BrokerInfo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -316,6 +319,7 @@ def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     assert (topics.data, topics.marker) == (None, None)
 
 
+@pytest.mark.nightly  # by day test_trouble.py: a marker topic deleted; tests/laws/test_shard_laws.py
 def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     """Each shard finds its place by the rows of its own partitions; nothing comes twice."""
     settings = new_table(engine, broker.url)
@@ -332,7 +336,7 @@ def test_markers_that_are_lost(engine: Engine, broker: BrokerInfo) -> None:
     assert topics.marker.partitions == SHARDS
 
 
-@pytest.mark.parametrize("shards", ["1", "3"])
+@pytest.mark.parametrize("shards", cases(["1", "3"], 1))
 def test_what_another_process_has_set_right(
     engine: Engine, broker: BrokerInfo, tmp_path: Path, shards: str
 ) -> None:
@@ -366,6 +370,7 @@ def test_another_number_of_shards_is_refused(engine: Engine, broker: BrokerInfo)
     assert "TS1776" in (status_of(engine).trouble or "")
 
 
+@pytest.mark.nightly  # by day test_followed_kinds.py: a log of several publishers
 def test_readers_that_follow_the_log(engine: Engine, broker: BrokerInfo, tmp_path: Path) -> None:
     """While a shard is behind, readers end where all shards are; stopped and gone on anywhere they are told everything
     once, as the table's files tell it.

@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, C
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import FixData, PublishPending
+from tests.doses import case_rows
 
 LIMIT = "20000"
 SMALL = pa.table({"id": ["a"], "v": ["x"]})
@@ -37,10 +38,13 @@ def _spec(**options: str) -> WriteSpec:
 
 @pytest.mark.parametrize(
     ("row", "said"),
-    [
-        ({"id": ["b"], "v": [NOISE]}, 'key {"id":"b"}: its message has 600'),
-        ({"id": [NOISE], "v": ["x"]}, NOISE[:50]),
-    ],
+    case_rows(
+        [
+            ({"id": ["b"], "v": [NOISE]}, 'key {"id":"b"}: its message has 600'),
+            ({"id": [NOISE], "v": ["x"]}, NOISE[:50]),
+        ],
+        1,
+    ),
     ids=["value", "key"],
 )
 def test_a_row_too_large_for_the_log_is_refused_before_its_commit(

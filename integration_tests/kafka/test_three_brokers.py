@@ -63,6 +63,7 @@ def test_a_dead_node_is_found_and_started_alone(nodes: Nodes) -> None:
     assert same == [True, False, True]
 
 
+@pytest.mark.nightly  # by day the node that is killed, which needs them
 def test_topics_of_a_log_have_three_replicas(nodes: Nodes) -> None:
     """Without an option both topics get the brokers' defaults: three replicas, two of which must have a row."""
     _, settings = new_table(nodes.info, 1)

@@ -106,7 +106,7 @@ MISFITS = [
 ]
 
 
-@pytest.mark.parametrize("misfit", cases(MISFITS, 3), ids="-".join)
+@pytest.mark.parametrize("misfit", cases(MISFITS, 1), ids="-".join)
 def test_a_topic_that_was_changed(
     broker: BrokerInfo, admin: AdminClient, tmp_path: Path, misfit: tuple[str, str, str]
 ) -> None:
@@ -172,6 +172,7 @@ def test_markers_that_go_under_an_open_publisher(broker: BrokerInfo, admin: Admi
     assert published(source, settings) == expected(source)
 
 
+@pytest.mark.nightly  # by day tests/unit/warehouse/test_log_status.py; test_trouble.py
 def test_lost_markers_of_an_eventual_log_are_told_before_a_commit(
     broker: BrokerInfo, admin: AdminClient, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
 from tablestore_engine.log.kafka.publisher import Publisher
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
+from tests.doses import cases
 
 
 def delete_topic(broker: BrokerInfo, name: str) -> None:
@@ -62,7 +63,7 @@ def test_topic_deleted(broker: BrokerInfo) -> None:
         publisher.publish_pending(2, source.read)
 
 
-@pytest.mark.parametrize("chunk_rows", [1000, 3])
+@pytest.mark.parametrize("chunk_rows", cases([1000, 3], 1))
 def test_marker_topic_deleted(broker: BrokerInfo, chunk_rows: int) -> None:
     """Without markers the tail of the data topic says how far the log is, inside a half-published snapshot too."""
     source, settings = new_table(broker, 6)
@@ -102,7 +103,7 @@ def test_markers_and_rows_lost(broker: BrokerInfo) -> None:
         publisher.publish_pending(2, source.read)
 
 
-@pytest.mark.parametrize("side", ["client", "broker"])
+@pytest.mark.parametrize("side", cases(["client", "broker"], 1))
 def test_oversize_row(broker: BrokerInfo, side: str) -> None:
     """A row above the limit is named by key and size, nothing of its snapshot is visible, a raised limit heals it."""
     limit = {"kafka.message.max.bytes": "20000"} if side == "client" else {}
@@ -218,7 +219,7 @@ def test_log_that_begins_later(broker: BrokerInfo) -> None:
     assert published(source, settings) == expected(source, range(4, 5))
 
 
-@pytest.mark.parametrize("are_markers_lost", [False, True])
+@pytest.mark.parametrize("are_markers_lost", cases([False, True], 1))
 def test_hybrid_read_at_every_snapshot(broker: BrokerInfo, are_markers_lost: bool) -> None:
     """Behind every snapshot S the rest of the log is exactly the messages of S+1 …, with no gap and no repeat.
 

@@ -66,7 +66,8 @@ class Played:
 
 @dataclass
 class Play:
-    """`full_each`: each n-th batch and the last one are compared with Spark's full refresh, too; DuckDB judges all.
+    """`full_each`: each n-th batch and the last one are compared with Spark's full refresh, too, none for 0; DuckDB
+    judges all.
     `kills`: so many batches, spread over the history, begin with a killed run.
     """
 
@@ -101,7 +102,9 @@ class Play:
 
     def _round(self, number: int, count: int) -> None:
         done, seconds = self.project.run(DEV)
-        is_full = (number > 0 and number % self.full_each == 0) or number == self.batches
+        is_full = self.full_each > 0 and (
+            (number > 0 and number % self.full_each == 0) or number == self.batches
+        )
         full, full_seconds = self.project.run(FULL) if is_full else ({}, None)
         self.played.batches.append(
             {"batch": number, "rows": count, "seconds": seconds, "full_seconds": full_seconds}

@@ -1,6 +1,6 @@
 """Pipelines of `changed_keys` models: after each batch every model has the rows of its full query in DuckDB and Spark.
 
-By day a tiny scale and few batches; at night other seeds, many batches, and runs that are killed.
+By day a tiny scale and one batch, judged by DuckDB; at night other seeds, many batches, and runs that are killed.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from integration_tests.pipelines.run import history
 from integration_tests.pipelines.tpcdi.feed import TpcdiFeed
 from integration_tests.pipelines.tpch.feed import TpchFeed
 from integration_tests.soak.query_attack.planted import planted
+from tests.doses import examples
 
 CONF = {"spark.sql.shuffle.partitions": "2"}
+FULL = examples(0, 1)  # Spark's full refresh doubles the time; by day DuckDB judges alone
 SEED = int(os.environ.get("TABLESTORE_SEED", "1"))
 # of the 22, those that compare all rows today (decision 0113); a better plan takes one out
 TPCH_IN_FULL = {"q11", "q13", "q15", "q20", "q22"}
@@ -40,9 +42,11 @@ def test_tpch_models_equal_their_full_queries_after_each_batch(tmp_path: Path) -
     """New and deleted orders, changed customers, parts and suppliers: 27 tables have the rows of their queries, and no
     more of the 22 queries than before compare all rows.
     """
-    played = history(TpchFeed(0.002, 1, 0.1), tmp_path, batches=1, seed=1, conf=CONF)
+    played = history(TpchFeed(0.002, 1, 0.1), tmp_path, batches=1, seed=1, conf=CONF, full_each=FULL)
     assert played.findings == []
-    assert played.compared == 27 * (2 + 1)  # DuckDB after the first load and the batch, Spark after the batch
+    assert played.compared == 27 * (
+        2 + FULL
+    )  # DuckDB after the first load and the batch, Spark after the batch
     in_full = {name for name in ways(played, ALL) if not name.endswith("_top")}
     assert in_full <= TPCH_IN_FULL
     assert len(restricted(played)) >= 15
@@ -52,11 +56,14 @@ def test_tpcdi_models_equal_their_full_queries_after_each_day(tmp_path: Path) ->
     """Change data capture, full copies, new prices and corrected ones: 22 tables have the rows of their queries, also
     where a model reads others, and dimensions have versions.
     """
-    played = history(TpcdiFeed(0.01, 1, 0.001), tmp_path, batches=2, seed=1, conf=CONF, full_each=2)
+    days = examples(1, 2)
+    feed = TpcdiFeed(0.01, 1, 0.001)
+    played = history(feed, tmp_path, batches=days, seed=1, conf=CONF, full_each=2 * FULL)
     assert played.findings == []
-    assert played.compared == 22 * (3 + 1)
+    assert played.compared == 22 * (1 + days + FULL)
     assert ways(played, ALL) <= TPCDI_IN_FULL
-    assert {"dim_account", "dim_trade", "fact_market_history"} <= restricted(played)
+    later = {"dim_account"} if days > 1 else set()
+    assert {"dim_trade", "fact_market_history"} | later <= restricted(played)
 
 
 @pytest.mark.nightly

@@ -58,6 +58,7 @@ def test_a_lost_claim_without_an_answer_stays_lost(
     assert not behind.create_exclusive(f"{root}/claim", b"same")
 
 
+@pytest.mark.nightly  # by day claims without an answer, above
 def test_an_answer_after_the_time_out_is_read_back(
     behind: ObjectFileIO, root: str, proxy: FaultProxy
 ) -> None:

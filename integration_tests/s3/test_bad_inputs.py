@@ -103,7 +103,7 @@ def test_wrong_bucket_is_refused_with_its_fix(s3_server: S3ServerInfo, credentia
                 call()
 
 
-@pytest.mark.parametrize(("part", "spec"), case_rows(list(product(range(3), [KEYED, APPEND])), 2))
+@pytest.mark.parametrize(("part", "spec"), case_rows(list(product(range(3), [KEYED, APPEND])), 1))
 def test_token_that_expires_in_a_write_loses_and_doubles_no_row(
     direct: Engine, through: Callable[[], Engine], proxy: FaultProxy, spec: WriteSpec, part: int
 ) -> None:

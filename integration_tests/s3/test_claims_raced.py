@@ -44,6 +44,7 @@ def rows(value: str) -> pa.Table:
     return pa.table({"id": [1], "value": [value]})
 
 
+@pytest.mark.nightly  # by day test_bad_inputs.py: a store without conditional puts
 @pytest.mark.usefixtures("credentials")
 @pytest.mark.parametrize("plan", cases([two_winners_in_one_race, ignores_the_condition], 1))
 def test_upsert_in_an_existing_database_of_an_unsafe_store_is_refused(

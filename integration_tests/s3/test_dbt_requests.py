@@ -9,13 +9,17 @@ import pytest
 from integration_tests.adapter.conftest import Shop
 from integration_tests.s3.fault_proxy import FaultProxy
 from integration_tests.s3.warehouses import address
+from tests.doses import case_rows
 
 MODEL = "{{ config(materialized='incremental', unique_key='id') }} select id, 'a' as v from range(5)"
 TESTS = "models: [{name: small, columns: [{name: id, data_tests: [unique, not_null]}]}]"
 
 
+@pytest.mark.nightly  # by day test_round_trips.py; adapter/test_file_operations.py
 @pytest.mark.usefixtures("credentials")
-@pytest.mark.parametrize(("properties", "most"), [("", 60), (TESTS, 230)], ids=["alone", "tested"])
+@pytest.mark.parametrize(
+    ("properties", "most"), case_rows([("", 60), (TESTS, 230)], 1), ids=["alone", "tested"]
+)
 def test_small_build_makes_few_requests(
     bucket: str, proxy: FaultProxy, tmp_path: Path, properties: str, most: int
 ) -> None:

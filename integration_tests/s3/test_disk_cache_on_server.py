@@ -54,6 +54,7 @@ def read_in_a_process(place: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
+@pytest.mark.nightly  # by day tests/unit/fileio/test_disk_cache.py; what verify sees, below
 def test_new_process_does_not_fetch_metadata_again(place: str, proxy: FaultProxy, tmp_path: Path) -> None:
     """No manifest, list or index file is read; with the cache switched off, or damaged, all are."""
     expected = str(list(range(15)))

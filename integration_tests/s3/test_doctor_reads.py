@@ -11,14 +11,18 @@ import pytest
 
 from integration_tests.s3.warehouses import address
 from tablestore_engine.devservers.s3_server import S3ServerInfo
+from tests.doses import case_rows
 
 
 @pytest.mark.parametrize(
     ("flags", "expected"),
-    [
-        ([], "(read_way: portable): the session has no Hadoop connector hadoop-aws"),
-        (["--fetch-connector"], "(read_way: native): the Hadoop connector hadoop-aws answers for s3://"),
-    ],
+    case_rows(
+        [
+            ([], "(read_way: portable): the session has no Hadoop connector hadoop-aws"),
+            (["--fetch-connector"], "(read_way: native): the Hadoop connector hadoop-aws answers for s3://"),
+        ],
+        1,
+    ),
 )
 def test_doctor_names_the_way_of_reading(
     s3_server: S3ServerInfo, bucket: str, flags: list[str], expected: str

@@ -12,6 +12,7 @@ from integration_tests.interop.missing import made_or_skip
 from integration_tests.s3.warehouses import address, open_files
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.devservers.s3_server import S3ServerInfo
+from tests.doses import cases
 from tests.unit.store.table_world import make_table, row
 from tests.unit.store.test_changelog import foreign_level_zero
 from tests.unit.store.test_conversion import DELETE, INSERT, LEFT, MERGED
@@ -27,7 +28,7 @@ def engine(s3_server: S3ServerInfo, bucket: str, request: pytest.FixtureRequest)
         yield opened
 
 
-@pytest.mark.parametrize("reader", ENVIRONMENTS)
+@pytest.mark.parametrize("reader", cases(ENVIRONMENTS, 2))
 def test_a_reader_is_certified_on_a_store(engine: Engine, reader: str) -> None:
     """Two states of a keyed table with updates and deletes, one that begins with Iceberg metadata."""
     options = {"metadata.iceberg.storage": "table-location", "bucket": "2"}

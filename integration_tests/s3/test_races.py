@@ -35,6 +35,7 @@ def _in_processes(count: int, work: Callable[..., Sequence[int]], *arguments: An
             return [one.result() for one in running]
 
 
+@pytest.mark.nightly  # by day commits of processes at once, below
 def test_of_32_racing_claims_of_two_processes_one_wins(place: str) -> None:
     """In every round, whoever it is, and the object holds the winner's bytes."""
     rounds = examples(by_day=40, by_night=1000)
@@ -42,14 +43,16 @@ def test_of_32_racing_claims_of_two_processes_one_wins(place: str) -> None:
     assert [one + other for one, other in zip(first, second, strict=True)] == [1] * rounds
 
 
-def test_commits_of_eight_processes_are_all_there_once(place: str) -> None:
+def test_commits_of_processes_at_once_are_all_there_once(place: str) -> None:
     """Each acknowledged snapshot is one commit; the ids have no gap, and no row is lost or doubled."""
-    commits = examples(by_day=2, by_night=12)
+    count, commits = examples(by_day=4, by_night=8), examples(by_day=2, by_night=12)
     with Engine(place) as engine:
         engine.create_database("demo")
         empty = racing_child.rows_of(0, 0).slice(0, 0)
         engine.write("demo.t", empty, WriteSpec(table=TableSpec(primary_key=("id",))))
-    acknowledged = [one for ids in _in_processes(8, racing_child.commit_rows, place, commits) for one in ids]
+    acknowledged = [
+        one for ids in _in_processes(count, racing_child.commit_rows, place, commits) for one in ids
+    ]
     with Engine(place) as engine:
         rows = engine.table("demo.t").scan().to_arrow()
         appended = [one.id for one in engine.table("demo.t").snapshots() if one.commit_kind == "APPEND"]
@@ -57,6 +60,9 @@ def test_commits_of_eight_processes_are_all_there_once(place: str) -> None:
     assert sorted(acknowledged) == sorted(set(acknowledged))
     assert set(acknowledged) <= set(appended)
     wanted = [
-        key for p in range(8) for n in range(commits) for key in racing_child.rows_of(p, n)["id"].to_pylist()
+        key
+        for p in range(count)
+        for n in range(commits)
+        for key in racing_child.rows_of(p, n)["id"].to_pylist()
     ]
     assert sorted(rows["id"].to_pylist()) == sorted(wanted)

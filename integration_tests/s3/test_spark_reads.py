@@ -54,13 +54,14 @@ def ways(s3_server: S3ServerInfo, bucket: str, tmp_path_factory: pytest.TempPath
             engine.close()
 
 
-@pytest.mark.parametrize("text", cases(QUERIES, 4))
+@pytest.mark.parametrize("text", cases(QUERIES, 2))
 @pytest.mark.parametrize("way", BOTH)
 def test_query_over_the_store_equals_the_local_copy(ways: Ways, way: ReadWay, text: str) -> None:
     """Joins, subqueries, past states, changes, nested values and old schemas give the rows of the folder."""
     assert answer(ways.stored[way].query(text)) == answer(ways.local.query(text))
 
 
+@pytest.mark.nightly  # by day the queries above; spark/test_read_ways.py
 @pytest.mark.parametrize("way", cases(BOTH, 1))  # the other way, by day, on disk in spark/test_read_ways.py
 def test_random_conditions_over_the_store_equal_the_local_copy(ways: Ways, way: ReadWay) -> None:
     """Pruned files and conditions change no answer."""

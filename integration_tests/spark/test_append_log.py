@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
+from itertools import product
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,7 +15,7 @@ from tablestore_engine.api import Engine, SameKeys, SparkSettings, TableSpec, Wr
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.log.decode import decode_rows
-from tests.doses import pairs
+from tests.doses import case_rows
 
 ADDS = (RowKind.INSERT, RowKind.UPDATE_AFTER)
 
@@ -40,7 +41,10 @@ def _check(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("mode", "layout"),
-    pairs(["auto", "all"], [{"log.system.partitions": "3"}, {"bucket": "2", "bucket-key": "id"}]),
+    case_rows(
+        list(product(["auto", "all"], [{"log.system.partitions": "3"}, {"bucket": "2", "bucket-key": "id"}])),
+        1,
+    ),
 )
 def test_the_log_of_a_table_without_a_key_has_its_deletes(
     spark: SparkSession, broker: BrokerInfo, tmp_path: Path, mode: str, layout: dict[str, str]

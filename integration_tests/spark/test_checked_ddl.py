@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from tablestore_engine.api import Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.store.metadata import schemas
+from tests.doses import case_rows
 from tests.unit.store.table_world import make_table
 
 KEYED = WriteSpec(TableSpec(primary_key=("id",), options={"bucket": "1"}))
@@ -70,7 +71,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "code"), REFUSED)
+@pytest.mark.parametrize(("statement", "code"), case_rows(REFUSED, 15))
 def test_refused_statement_changes_nothing(engine: Engine, statement: str, code: str) -> None:
     """Tables and views are as before, and no other one is there."""
     with pytest.raises(TablestoreError) as refused:

@@ -72,6 +72,7 @@ def test_a_flipped_footer_is_named(spark: SparkSession, tmp_path: Path) -> None:
     assert str(path) in refused.value.what
 
 
+@pytest.mark.nightly  # by day tests/unit/store/test_damage.py; other damage here
 def test_flipped_page_headers_change_no_row(spark: SparkSession, tmp_path: Path) -> None:
     """Bits of page headers, which have no checksum that Spark knows: an error, or the rows that were written."""
     path = _table(tmp_path)

@@ -10,6 +10,7 @@ import pytest
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark.traced_answers import Deltas
+from tests.doses import cases
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ FOLLOWED = {
 
 
 @pytest.mark.parametrize("tables", CHANGED)
-@pytest.mark.parametrize("name", sorted(FOLLOWED))
+@pytest.mark.parametrize("name", cases(sorted(FOLLOWED), 8))
 def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
     """Whatever of the inputs changed."""
     sql, key = FOLLOWED[name]

@@ -12,6 +12,7 @@ import pytest
 
 from integration_tests.spark.traced_world import KEYED, P, rows, trace, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableVersion
+from tests.doses import cases
 
 T = "demo.odd"
 _SCHEMA = pa.schema([("id", pa.int64()), ("d", pa.float64()), ("s", pa.string()), ("f", pa.float32())])
@@ -98,7 +99,7 @@ def _differing(engine: Engine, sql: str) -> set[str]:
     return {key for key, _ in (before - after) + (after - before)}
 
 
-@pytest.mark.parametrize("name", PROVEN)
+@pytest.mark.parametrize("name", cases(PROVEN, 5))
 def test_no_key_of_a_group_of_equal_values_is_missing(engine: Engine, name: str) -> None:
     """The key is what the group shows, not what the changed row has."""
     clause, keys = _affected(engine, PROVEN[name])
@@ -107,7 +108,7 @@ def test_no_key_of_a_group_of_equal_values_is_missing(engine: Engine, name: str)
     assert not missing, (missing, keys)
 
 
-@pytest.mark.parametrize("name", COMPARED)
+@pytest.mark.parametrize("name", cases(COMPARED, 4))
 def test_group_that_can_show_another_value_has_no_proof(engine: Engine, name: str) -> None:
     """Which of the equal values a group shows does not follow from the changed rows: all rows are compared."""
     clause, keys = _affected(engine, COMPARED[name])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
-from tests.doses import pairs
+from tests.doses import case_rows
 
 NAN = float("nan")
 COLUMNS = {
@@ -46,7 +47,7 @@ def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
 
 @pytest.mark.parametrize(
     ("condition", "table"),
-    pairs(CONDITIONS, ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"]),
+    case_rows(list(product(CONDITIONS, ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"])), 8),
 )
 def test_a_condition_finds_what_it_finds_in_memory(
     engine: Engine, spark: SparkSession, table: str, condition: str

@@ -18,6 +18,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import NO_OVERRIDES
 from tablestore_engine.errors import FixData, FixRequest, NotFound, TablestoreError, Unsupported
 from tablestore_engine.spi import ReadLog
+from tests.doses import cases
 
 KEYED = WriteSpec(TableSpec(primary_key=("id",), options={"bucket": "1"}))
 _OTHER_PROCESS = """
@@ -234,7 +235,7 @@ _BAD = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", _BAD)
+@pytest.mark.parametrize("case", cases(_BAD, 9))
 def test_bad_function_changes_nothing(engine: Engine, case: str) -> None:
     """What cannot work is refused, and the function of the name stays."""
     definition, error = _BAD[case]

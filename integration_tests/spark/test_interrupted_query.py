@@ -29,6 +29,7 @@ with interrupted_by_sigterm():
 """
 
 
+@pytest.mark.nightly  # by day adapter/test_interrupts.py: a signal in a query
 @pytest.mark.parametrize(
     ("number", "raised"), case_rows([(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Terminated")], 1)
 )

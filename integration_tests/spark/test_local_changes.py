@@ -17,6 +17,7 @@ from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSp
 from tablestore_engine.spark import local_changes
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.local_changes import LocalChanges
+from tests.doses import cases
 
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
     "flag": (pa.bool_(), [True, False]),
@@ -98,7 +99,7 @@ def _local(engine: Engine) -> local_changes.LocalRows:
     return found
 
 
-@pytest.mark.parametrize("name", [*TYPES, "late"])
+@pytest.mark.parametrize("name", cases([*TYPES, "late"], 9))
 def test_a_column_has_the_values_that_spark_reads(engine: Engine, name: str) -> None:
     """Rows before are all there; of the others those are left out that are there as often before as after."""
     before, after = _by_spark(engine, ["id", name])

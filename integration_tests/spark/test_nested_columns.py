@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from tablestore_engine.api import Engine, SparkSettings, WriteSpec
 from tablestore_engine.errors import FixRequest, NotFound, TablestoreError
 from tablestore_engine.spark import write
+from tests.doses import case_rows
 
 
 @pytest.fixture
@@ -77,20 +78,23 @@ def test_fields_of_structs_are_added_renamed_retyped_and_dropped(engine: Engine)
 
 @pytest.mark.parametrize(
     ("change", "kind", "code"),
-    [
-        ("add column id.z int", FixRequest, "TS1125"),
-        ("add column r.A int", FixRequest, "TS1125"),
-        ("add column r.z int not null", FixRequest, "TS1125"),
-        ("add column r.z int default 1", TablestoreError, "TS1061"),
-        ("add column nothing.z int", NotFound, "TS1574"),
-        ("add column many.z int", FixRequest, "TS1125"),
-        ("rename column r.a to B", FixRequest, "TS1125"),
-        ("rename column r.nothing to z", NotFound, "TS1574"),
-        ("alter column r.b type int", FixRequest, "TS1125"),
-        ("alter column r.b set not null", FixRequest, "TS1020"),
-        ("drop column named.value.a", FixRequest, "TS1125"),
-        ("drop column r.nothing", NotFound, "TS1574"),
-    ],
+    case_rows(
+        [
+            ("add column id.z int", FixRequest, "TS1125"),
+            ("add column r.A int", FixRequest, "TS1125"),
+            ("add column r.z int not null", FixRequest, "TS1125"),
+            ("add column r.z int default 1", TablestoreError, "TS1061"),
+            ("add column nothing.z int", NotFound, "TS1574"),
+            ("add column many.z int", FixRequest, "TS1125"),
+            ("rename column r.a to B", FixRequest, "TS1125"),
+            ("rename column r.nothing to z", NotFound, "TS1574"),
+            ("alter column r.b type int", FixRequest, "TS1125"),
+            ("alter column r.b set not null", FixRequest, "TS1020"),
+            ("drop column named.value.a", FixRequest, "TS1125"),
+            ("drop column r.nothing", NotFound, "TS1574"),
+        ],
+        6,
+    ),
 )
 def test_change_of_a_field_that_is_not_possible_changes_nothing(
     engine: Engine, change: str, kind: type[TablestoreError], code: str

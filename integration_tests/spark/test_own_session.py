@@ -56,6 +56,7 @@ print("kept:", kept)
 """
 
 
+@pytest.mark.nightly  # by day cluster: no command line has the secret; tests/unit/spark
 def test_what_spark_is_told_stands_in_no_command_line(tmp_path: Path) -> None:
     """Every user of the machine reads command lines: the conf reaches Spark and its JVM by a file that goes again."""
     (tmp_path / "conf").mkdir()

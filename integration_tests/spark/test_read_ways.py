@@ -29,7 +29,7 @@ from tablestore_engine.spark import arrow_read, deletion_bitmap_literal, plan_pr
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import STAND_IN
 from tablestore_engine.spi import OutputMode
-from tests.doses import case_rows
+from tests.doses import case_rows, cases
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
 BOTH = [ReadWay.NATIVE, ReadWay.PORTABLE]
@@ -138,7 +138,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "way"), case_rows(list(product(QUERIES, BOTH)), 15))
+@pytest.mark.parametrize(("text", "way"), case_rows(list(product(QUERIES, BOTH)), 8))
 def test_query_in_each_way_equals_links(engines: Engines, way: ReadWay, text: str) -> None:
     """Joins, subqueries, CTEs, past states, changes, nested values and files of old schemas give the rows of links."""
     expected = answer(engines[ReadWay.LINKS].query(text))
@@ -176,7 +176,7 @@ def condition(chance: random.Random, depth: int = 0) -> str:
     return f"({condition(chance, depth + 1)} {chance.choice(['and', 'or'])} {condition(chance, depth + 1)})"
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("way", cases(BOTH, 1))
 def test_random_conditions_in_each_way_equal_links(engines: Engines, way: ReadWay) -> None:
     """Files that are left out, columns that are not read and rows that a worker drops change no answer."""
     chance = random.Random(f"{way}-63")
@@ -266,7 +266,7 @@ def test_error_of_a_damaged_file_names_the_file(spark: SparkSession, tmp_path: P
     assert caught.value.code in ("TS1560", "TS1360", "TS1160")
 
 
-@pytest.mark.parametrize("way", BOTH)
+@pytest.mark.parametrize("way", cases(BOTH, 1))
 def test_stateful_query_in_each_way_counts_as_links(
     spark: SparkSession, tmp_path: Path, way: ReadWay
 ) -> None:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.spark.retractions import Retractions
+from tests.doses import case_rows
 
 STREAM = "demo__changes_start_to_now.orders"
 KINDS = "_row_kind, _snapshot_id"
@@ -96,7 +97,7 @@ def test_retractions_of_a_row_local_query_are_its_own(engine: Engine, sql: str, 
     assert prove(engine, sql, key) == Retractions(is_local=True)
 
 
-@pytest.mark.parametrize(("sql", "key"), BY_KEY)
+@pytest.mark.parametrize(("sql", "key"), case_rows(BY_KEY, 6))
 def test_retractions_of_other_queries_are_read_from_the_stream(engine: Engine, sql: str, key: str) -> None:
     """Joins, subqueries and filters whose result may change: keys are computed over the stream's changes alone, and
     the SQL for it gives the keys with their types.

@@ -11,6 +11,7 @@ import pytest
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tests.doses import case_rows
 
 ORDERS = (
     "create table demo.orders (id int not null comment 'it''s the key', v string, day date, primary key (id, day)) "
@@ -45,18 +46,21 @@ def test_show_create_table_makes_it_again(engine: Engine) -> None:
 
 @pytest.mark.parametrize(
     ("statement", "code", "near"),
-    [
-        ("select * from demo.somx", "TS1515", "demo.some"),
-        ("select * from demo.ordrs", "TS1515", "demo.orders"),
-        ("select * from demo.ordrs version as of 1", "TS1515", "demo.orders"),
-        ("select * from demo.zzz", "TS1515", None),
-        ("drop view demo.somx", "TS1410", "demo.some"),
-        ("drop table demo.ordrs", "TS1410", "demo.orders"),
-        ("drop table demo.somx", "TS1410", None),
-        ("show create table demo.somx", "TS1538", "demo.some"),
-        ("show columns in demo.ordrs", "TS1525", "demo.orders"),
-        ("alter view demo.somx rename to demo.any", "TS1414", "demo.some"),
-    ],
+    case_rows(
+        [
+            ("select * from demo.somx", "TS1515", "demo.some"),
+            ("select * from demo.ordrs", "TS1515", "demo.orders"),
+            ("select * from demo.ordrs version as of 1", "TS1515", "demo.orders"),
+            ("select * from demo.zzz", "TS1515", None),
+            ("drop view demo.somx", "TS1410", "demo.some"),
+            ("drop table demo.ordrs", "TS1410", "demo.orders"),
+            ("drop table demo.somx", "TS1410", None),
+            ("show create table demo.somx", "TS1538", "demo.some"),
+            ("show columns in demo.ordrs", "TS1525", "demo.orders"),
+            ("alter view demo.somx rename to demo.any", "TS1414", "demo.some"),
+        ],
+        5,
+    ),
 )
 def test_a_mistyped_name_is_reported_with_the_nearest(
     engine: Engine, statement: str, code: str, near: str | None

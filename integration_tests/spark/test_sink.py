@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from integration_tests.spark.streams import KEYED, Shop
 from tablestore_engine.api import TableSpec, TablestoreSource, WriteSpec, explain_failure
-from tests.doses import case_rows
+from tests.doses import case_rows, cases
 
 ALL = {"read.changelog": "true"}
 EVENTS = WriteSpec(TableSpec())
@@ -80,6 +80,7 @@ def test_a_table_is_followed_into_another(shop: Shop) -> None:
     assert not list((shop.folder / "warehouse/.tablestore/staged").rglob("*.arrow"))
 
 
+@pytest.mark.nightly  # by day the other queries here; spark/test_threads.py
 def test_any_thread_starts_a_query(shop: Shop) -> None:
     """Also one that has asked Spark for nothing before: the engine's session is its active one."""
     with ThreadPoolExecutor(1) as pool:
@@ -129,7 +130,7 @@ def test_all_rows_of_a_complete_query_are_replaced(shop: Shop) -> None:
             ("id, v, at", {"overwrite": "all"}, "TS1442"),
             ("id, v, at", {"onSchemaChange": "perhaps"}, "TS1025"),
         ],
-        2,
+        1,
     ),
 )
 def test_what_is_wrong_is_said_and_nothing_is_committed(
@@ -143,6 +144,7 @@ def test_what_is_wrong_is_said_and_nothing_is_committed(
     assert shop.engine.table("demo.copy").latest_snapshot_id() is None
 
 
+@pytest.mark.nightly  # by day what is wrong is said, below
 def test_a_table_that_is_not_there_is_not_made(shop: Shop) -> None:
     """TS1451: options cannot say what a table is."""
     with pytest.raises(PySparkException) as error:
@@ -174,7 +176,7 @@ def test_batches_append_and_overwrite(shop: Shop) -> None:
     assert rows_of(shop, "demo.parts") == [(2, "q"), (2, "z")]
 
 
-@pytest.mark.parametrize("keys", [("id",), ()])
+@pytest.mark.parametrize("keys", cases([("id",), ()], 1))
 def test_many_rows_are_written_as_engine_write_would(shop: Shop, keys: tuple[str, ...]) -> None:
     """More than come to memory at once: the same rows, in as many commits."""
     spec = WriteSpec(TableSpec(primary_key=keys, options={"bucket": "4"} if keys else {}))

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.spark import deletion_bitmap_literal, plan_pruning
 from tablestore_engine.spark.plan_pruning import PlanPruner
+from tests.doses import cases
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
 TABLE = "skipping.rows"
@@ -143,7 +144,7 @@ _QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", _QUERIES)
+@pytest.mark.parametrize("text", cases(_QUERIES, 6))
 def test_whole_queries_answer_as_all_files_do(
     engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -235,8 +236,8 @@ def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch:
     assert sorted(row.id for row in few.collect()) == [*range(1, 62)]
 
 
-@pytest.mark.parametrize("words_max", [deletion_bitmap_literal.MAX_WORDS, 12, 3])
-@pytest.mark.parametrize("paths_max", [plan_pruning._PATHS_MAX, 2])
+@pytest.mark.parametrize("words_max", cases([deletion_bitmap_literal.MAX_WORDS, 12, 3], 2))
+@pytest.mark.parametrize("paths_max", cases([plan_pruning._PATHS_MAX, 2], 1))
 def test_files_that_are_left_find_their_words(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, words_max: int, paths_max: int
 ) -> None:
@@ -288,7 +289,7 @@ def test_a_line_break_in_a_literal_moves_no_node(engine: Engine) -> None:
     assert _answer(engine.query(text)) == _answer(engine.query(f"select id from {TABLE} where id < 3"))
 
 
-@pytest.mark.parametrize("count", [*(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 30)), 300])
+@pytest.mark.parametrize("count", [*(pytest.param(n, marks=pytest.mark.nightly) for n in (3, 300)), 30])
 def test_lists_of_every_length_and_type(engine: Engine, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """IN of few values and of many, which Spark keeps as a set, with NULL and without, of numbers, texts and times."""
     lists = {

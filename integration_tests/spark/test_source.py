@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from integration_tests.spark.streams import Shop, run_once
 from tablestore_engine.api import TableSpec, TablestoreSource, WriteSpec, explain_failure
+from tests.doses import case_rows
 from tests.unit.store.expiry_world import newest
 
 ALL = {"read.changelog": "true"}
@@ -63,6 +64,7 @@ def test_a_mode_gives_what_the_reader_of_the_table_gives(shop: Shop, options: di
     assert run_once(frame, shop.checkpoint()) == []
 
 
+@pytest.mark.nightly  # by day tests/unit/datasource; modes above
 def test_limits_asked_columns_and_words_of_spark(shop: Shop) -> None:
     """A snapshot for each batch, two columns of five, and startingVersion as others say it."""
     for number in range(1, 4):
@@ -71,6 +73,7 @@ def test_limits_asked_columns_and_words_of_spark(shop: Shop) -> None:
     assert run_once(frame, shop.checkpoint()) == [(0, [("+I", 2)]), (1, [("+I", 3)])]
 
 
+@pytest.mark.nightly  # by day tests/laws/test_source_laws.py: consumers
 def test_two_queries_do_not_meet(shop: Shop) -> None:
     """Each has its own checkpoint and its own consumer, at the same time in one session."""
     shop.put((1, "a"))
@@ -131,11 +134,14 @@ def test_joins_and_duplicates(shop: Shop) -> None:
 
 @pytest.mark.parametrize(
     ("options", "code"),
-    [
-        ({"scna.mode": "latest"}, "TS1440"),
-        ({"maxRowsPerTrigger": "many"}, "TS1442"),
-        ({"scan.mode": "from-snapshot", "scan.snapshot-id": "9"}, "TS1332"),
-    ],
+    case_rows(
+        [
+            ({"scna.mode": "latest"}, "TS1440"),
+            ({"maxRowsPerTrigger": "many"}, "TS1442"),
+            ({"scan.mode": "from-snapshot", "scan.snapshot-id": "9"}, "TS1332"),
+        ],
+        1,
+    ),
 )
 def test_an_error_of_ours_can_be_read(shop: Shop, options: dict[str, str], code: str) -> None:
     """It comes out of Spark's traceback with its code and its three parts."""

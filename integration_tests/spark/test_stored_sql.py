@@ -14,6 +14,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import NotFound, Unsupported
 from tablestore_engine.spark.stored_sql import RUNS_OR_READS, StoredSql
+from tests.doses import cases
 
 _REVIEWED = Path(__file__).parent / "spark_functions.txt"
 
@@ -60,7 +61,7 @@ _REFUSED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", _REFUSED)
+@pytest.mark.parametrize("case", cases(_REFUSED, 12))
 def test_a_stored_view_is_refused(engine: Engine, case: str) -> None:
     """Whatever runs code or reads a file is refused by name, also behind another view, and before Spark has it."""
     text, construct = _REFUSED[case]

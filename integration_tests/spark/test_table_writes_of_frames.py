@@ -12,6 +12,7 @@ import pytest
 from tablestore_engine.api import Engine, SparkSettings, Table
 from tablestore_engine.spark import write
 from tablestore_engine.warehouse.write import frame_rows
+from tests.doses import cases
 
 SCHEMA = pa.schema({"id": pa.int64(), "n": pa.int64()})
 
@@ -20,7 +21,7 @@ def _rows(table: Table) -> list[tuple[int, int]]:
     return sorted(table.scan().to_polars().rows())
 
 
-@pytest.mark.parametrize("in_tasks", [False, True])
+@pytest.mark.parametrize("in_tasks", cases([False, True], 1))
 def test_frames_of_spark_are_written_by_each_method(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, in_tasks: bool
 ) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import Unsupported
+from tests.doses import cases
 
 CLOCK = pa.array([time(1, 2, 3), None, time(4)], pa.time32("ms"))
 ROWS = pa.table(
@@ -48,7 +49,7 @@ def test_query_without_time_column_returns_rows(engine: Engine, table: str) -> N
     assert changes == ((3,),)
 
 
-@pytest.mark.parametrize("column", ["clock", "part", "*", "max(clock)", "count(clock)"])
+@pytest.mark.parametrize("column", cases(["clock", "part", "*", "max(clock)", "count(clock)"], 2))
 def test_query_with_time_column_is_refused(engine: Engine, column: str) -> None:
     """Asking for the values, alone, inside a struct or by *, is TS1575 and names a column: never rows without it."""
     for table in ("demo.keyed", "demo.plain", "demo__changes_start_to_now.keyed"):

@@ -72,7 +72,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
 
 
 @pytest.mark.parametrize("changed", CHANGED)
-@pytest.mark.parametrize("name", cases(QUERIES, 2))
+@pytest.mark.parametrize("name", cases(QUERIES, 1))
 def test_filter_on_the_optional_side_of_an_outer_join_loses_no_affected_key(
     engine: Engine, name: str, changed: tuple[str, ...]
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from integration_tests.spark.star_schemas import MODELS, StarModel, fill
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableVersion
-from tests.doses import cases
+from tests.doses import case_rows, cases
 
 SEED = 7
 
@@ -56,7 +56,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         yield World(engine, fill(engine, SEED))
 
 
-OFTEN = cases(list(MODELS), 2)
+OFTEN = cases(list(MODELS), 1)
 EACH_INPUT = ("H 3 revenue of orders of a segment", "H 13 orders of each customer", "DS 33 three channels")
 
 
@@ -105,20 +105,23 @@ group by n_name"""
 
 @pytest.mark.parametrize(
     ("key", "comma", "joins", "reads"),
-    [
-        (
-            "c_custkey",
-            COMMA,
-            JOINS,
-            {"demo.lineitem": ("demo.customer", "demo.orders"), "demo.orders": (), "demo.customer": ()},
-        ),
-        (
-            "n_name",
-            COMMA_CROSS,
-            JOINS_CROSS,
-            {"demo.part": ("demo.lineitem", "demo.nation", "demo.supplier")},
-        ),
-    ],
+    case_rows(
+        [
+            (
+                "c_custkey",
+                COMMA,
+                JOINS,
+                {"demo.lineitem": ("demo.customer", "demo.orders"), "demo.orders": (), "demo.customer": ()},
+            ),
+            (
+                "n_name",
+                COMMA_CROSS,
+                JOINS_CROSS,
+                {"demo.part": ("demo.lineitem", "demo.nation", "demo.supplier")},
+            ),
+        ],
+        1,
+    ),
 )
 def test_comma_join_is_followed_as_the_same_query_with_join(
     world: World, key: str, comma: str, joins: str, reads: dict[str, tuple[str, ...]]

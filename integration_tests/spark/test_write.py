@@ -36,6 +36,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
+from tests.doses import case_rows
 
 _KEYED = {
     "deletion-vectors.enabled": "true",
@@ -129,7 +130,7 @@ def _frame(spark: SparkSession, first: int, last: int, *extra: str) -> DataFrame
 
 @pytest.mark.parametrize(
     ("keys", "partitions"),
-    [(["id"], []), (["dt", "id"], ["dt"]), (["name", "id", "at"], []), (["ratio"], [])],
+    case_rows([(["id"], []), (["dt", "id"], ["dt"]), (["name", "id", "at"], []), (["ratio"], [])], 2),
     ids=["bigint", "partitioned", "text and time", "no native hash"],
 )
 def test_keyed(spark: SparkSession, warehouse: str, keys: list[str], partitions: list[str]) -> None:
@@ -204,6 +205,7 @@ def test_collect_small_guards_itself(spark: SparkSession, tmp_path: Path) -> Non
     assert collect_small(few.crossJoin(few.withColumnRenamed("id", "other"))) is None
 
 
+@pytest.mark.nightly  # by day kafka/test_sizes.py
 def test_a_row_too_large_for_the_log_is_refused_by_its_task(
     spark: SparkSession, broker: BrokerInfo, tmp_path: Path
 ) -> None:

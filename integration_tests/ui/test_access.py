@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served
-from tests.doses import pairs
+from tests.doses import cases, pairs
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 UNNAMED = (Path(__file__).parent / "unnamed.js").read_text()
@@ -121,7 +121,7 @@ def test_controls_and_parts_have_names(watch: Open, shop: Served) -> None:
     ]
 
 
-@pytest.mark.parametrize("table", ["demo.orders", "demo.order_events", ""])
+@pytest.mark.parametrize("table", cases(["demo.orders", "demo.order_events", ""], 1))
 def test_narrow_window_scrolls_in_one_direction(watch: Open, shop: Served, table: str) -> None:
     """At 420 pixels only tables and the timeline scroll sideways, in their own frames."""
     page = watch(width=420).open(shop.of(table) if table else shop.address)
@@ -130,6 +130,7 @@ def test_narrow_window_scrolls_in_one_direction(watch: Open, shop: Served, table
     assert page.evaluate("document.documentElement.scrollWidth") == 420
 
 
+@pytest.mark.nightly  # by day the theme of the system, as asked for in the same way
 def test_less_motion_where_asked(watch: Open, shop: Served) -> None:
     """No smooth scrolling."""
     page = watch(reduced_motion="reduce").open(shop.address)

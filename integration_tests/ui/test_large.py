@@ -13,6 +13,8 @@ from integration_tests.ui.conftest import Open, Served, serve
 from tablestore_engine.api import WriteSpec
 from tests.unit.ui.page_world import SetClock, clone_snapshots, open_engine, orders
 
+# by day tests/unit/ui/test_snapshot_pages.py: pages of snapshots and of names
+pytestmark = pytest.mark.nightly
 TABLES, SNAPSHOTS = 1_000, 10_000
 
 

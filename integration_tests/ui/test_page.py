@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served
+from tests.doses import cases
 from tests.unit.ui.page_world import HOSTILE
 
 Report = Callable[[Served, str], str]
@@ -62,6 +63,7 @@ def test_start_page_has_the_state_of_all_tables(watch: Open, shop: Served) -> No
     page.get_by_role("heading", name="demo.orders").wait_for()
 
 
+@pytest.mark.nightly  # by day tests/unit/ui/test_table_parts.py: first rows
 def test_first_rows_are_read_on_request(watch: Open, shop: Served) -> None:
     """20 of the table's rows, and no request for them before."""
     tab = watch()
@@ -156,7 +158,7 @@ def test_missing_table_and_ended_server(watch: Open, shop: Served) -> None:
     tab.complaints = [one for one in tab.complaints if "net::ERR_FAILED" not in one]
 
 
-@pytest.mark.parametrize("as_report", [False, True])
+@pytest.mark.parametrize("as_report", cases([False, True], 1))
 def test_hostile_texts_are_texts(watch: Open, hostile: Served, report_file: Report, as_report: bool) -> None:
     """Names, comments, values, tests and stages are shown letter by letter; no element comes of them."""
     address = report_file(hostile, "demo.hostile") if as_report else hostile.of("demo.hostile")
@@ -179,6 +181,7 @@ def test_hostile_texts_are_texts(watch: Open, hostile: Served, report_file: Repo
     assert set(directions) == {"isolate"}
 
 
+@pytest.mark.nightly  # by day tests/unit/ui/test_table_parts.py: hostile folders
 def test_hostile_folders_are_notices(watch: Open, hostile: Served) -> None:
     """A folder of the warehouse whose name is markup: listed or refused as text."""
     page = watch().open(hostile.address)

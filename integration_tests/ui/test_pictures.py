@@ -15,6 +15,7 @@ import pytest
 from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served
+from tests.doses import cases
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs" / "images"
@@ -34,7 +35,7 @@ def digest() -> str:
     return found.hexdigest()
 
 
-@pytest.mark.parametrize("name", PICTURES)
+@pytest.mark.parametrize("name", cases(PICTURES, 1))
 def test_picture(watch: Open, shop: Served, tmp_path: Path, name: str) -> None:
     """Taken from the page, small, and written where the environment says."""
     page = watch(height=940, color_scheme=PICTURES[name]).open(shop.of("demo.orders"))

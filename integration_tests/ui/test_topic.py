@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from integration_tests.ui.conftest import Open, Served
 
 LAGGING = {
@@ -55,6 +57,7 @@ def test_lag_of_a_topic(watch: Open, shop: Served) -> None:
     assert cells == ["34", "36", "50", "62 minutes", "no"]
 
 
+@pytest.mark.nightly  # by day the lag of a topic
 def test_topic_that_is_up_to_date_shows_no_null(watch: Open, shop: Served) -> None:
     """What a part of the page leaves out is not written as a word."""
     page = watch().page

@@ -56,6 +56,7 @@ def test_rows_that_wait_for_a_compaction_are_shown(watch: Open, unusual: Served)
     assert "Waiting" not in watch().open(unusual.of("demo.wide")).locator("dl.facts").inner_text()
 
 
+@pytest.mark.nightly  # by day test_page.py: the staged snapshot of the timeline
 def test_table_that_only_has_a_staged_snapshot(watch: Open, unusual: Served) -> None:
     """A first build that is held back is in the list, with its failing rows."""
     page = watch().open(unusual.of("demo.staged_only"))
@@ -64,6 +65,7 @@ def test_table_that_only_has_a_staged_snapshot(watch: Open, unusual: Served) -> 
     assert "The first snapshot of the table" in page.locator("#staged").inner_text()
 
 
+@pytest.mark.nightly  # by day the timeline in test_page.py
 def test_one_large_commit_does_not_hide_the_others(watch: Open, unusual: Served) -> None:
     """The scale is logarithmic then, and says so; each commit has a bar to be seen."""
     page = watch().open(unusual.of("demo.uneven"))
@@ -76,6 +78,7 @@ def test_one_large_commit_does_not_hide_the_others(watch: Open, unusual: Served)
     assert max(max(one) for one in heights) > 100
 
 
+@pytest.mark.nightly  # by day tests/unit/ui/test_table_parts.py: tags
 def test_200_tags(watch: Open, unusual: Served) -> None:
     """Flags have the first and the number of others; the table has all."""
     page = watch().open(unusual.of("demo.uneven"))
@@ -85,6 +88,7 @@ def test_200_tags(watch: Open, unusual: Served) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") == 1280
 
 
+@pytest.mark.nightly  # by day the other unusual tables; narrow windows in test_access.py
 def test_300_columns(watch: Open, unusual: Served) -> None:
     """A difference shows the first ones in a frame that scrolls."""
     page = watch(width=420).open(unusual.of("demo.wide"))

@@ -16,7 +16,7 @@ import pytest
 
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.concurrency.test_writers import ROOT, finish
-from tests.doses import examples
+from tests.doses import cases, examples
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import make_table, open_table, put, row
 from tests.unit.stream.stream_world import fold, state_of
@@ -30,7 +30,7 @@ def follow(root: Path, folder: Path, mode: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(command, cwd=ROOT, env=dict(os.environ), stderr=subprocess.PIPE)
 
 
-@pytest.mark.parametrize("mode", ["earliest", "latest-full"])
+@pytest.mark.parametrize("mode", cases(["earliest", "latest-full"], 1))
 def test_a_reader_that_is_killed_gets_each_change_once(mode: str, tmp_path: Path) -> None:
     """Killed at any time while two others write, fold and expire all that its consumer does not keep."""
     store = make_table(tmp_path, options={"bucket": "2", "num-levels": "4"}, runtime=SYSTEM)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.concurrency.interleaving import Actor, World
+from tests.doses import cases
 
 MIXES = {
     "writers": ("write", "write", "compact", "read"),
@@ -44,7 +45,7 @@ def test_what_is_left_is_what_a_dict_says(
     world.judge()
 
 
-@pytest.mark.parametrize("kill_rate", [0.0, 0.01], ids=["alive", "killed"])
+@pytest.mark.parametrize("kill_rate", cases([0.0, 0.01], 1), ids=["alive", "killed"])
 @pytest.mark.parametrize("mix", sorted(FLAT_MIXES))
 @pytest.mark.parametrize("seed", range(int(FIRST), int(LAST)))
 def test_a_store_without_folders_is_what_a_dict_says(

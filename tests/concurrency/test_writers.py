@@ -98,6 +98,7 @@ def test_a_killed_writer_does_not_disturb_the_other_and_goes_on(tmp_path: Path, 
     assert replay(store) == content_of(rows_of(store), ("id",))
 
 
+@pytest.mark.nightly  # by day the other writers here; test_interleavings.py
 @pytest.mark.parametrize("point", cases(["commit.claimed", "write.data_files", "commit.manifests"], 1))
 def test_compactions_beside_a_writer(tmp_path: Path, point: str) -> None:
     """While a process writes and leaves folds to others, one that compacts is killed, then two compact at once. Nothing

@@ -170,6 +170,7 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(
     assert not list(Path(final.context.layout.expire_dir).glob("*"))
 
 
+@pytest.mark.nightly  # by day the crashes of this file
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
     """No crash point of the store is missed by all scenarios."""
     reached: set[str] = set()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
 
 import pytest
 
+from integration_tests import run
 from integration_tests.conftest import java_options
 from integration_tests.durations import keep, order_of, read_kept
-from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, pick_jobs, pick_suites, run_suites
+from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, Outcome, pick_jobs, pick_suites, run_suites
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -85,7 +87,8 @@ def _picks(arguments: list[str], marks: Mapping[str, bool]) -> bool:
         (["adapter"], False, True),
         (["spark/test_source.py", "kafka"], False, True),
         (["adapter"], True, False),
-        (["adapter", "docs"], False, False),
+        (["docs"], False, True),
+        (["adapter", "interop"], False, False),
         (["interop"], False, False),
         ([""], False, False),
         ([], False, False),
@@ -94,7 +97,7 @@ def _picks(arguments: list[str], marks: Mapping[str, bool]) -> bool:
 def test_plans_are_interpreted_in_suites_of_results_by_day(
     paths: list[str], *, nightly: bool, interpreted: bool
 ) -> None:
-    """A process that also runs pages has the settings of users, and so has the whole night."""
+    """A process that also runs other engines has the settings of users, and so has the whole night."""
     options = java_options([ROOT / "integration_tests" / one for one in paths], nightly=nightly)
     assert ("codegen" in " ".join(options)) is interpreted
 
@@ -128,6 +131,25 @@ def test_counts_and_output_of_each_suite(
     shown = capfd.readouterr().out.split("\n=== ")
     assert sorted(piece[0] for piece in shown[1:]) == ["a", "b", "c"]
     assert "why it failed" in next(piece for piece in shown if piece.startswith("b"))
+
+
+def test_suites_that_wait_run_one_by_one_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two suites with brokers among three at a time would leave a core idle."""
+    begun, both_compute = [], threading.Barrier(2)
+
+    def run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
+        assert together
+        assert not arguments
+        assert not {"kafka g-z", "kafka a-f"} <= set(begun), "both at a time"
+        begun.append(name)
+        if name in {"adapter", "unit"}:
+            both_compute.wait(60)
+        begun.remove(name)
+        return Outcome(name, 1, 0, 0, 0.0)
+
+    monkeypatch.setattr(run, "_run_suite", run_suite)
+    names = ["kafka g-z", "kafka a-f", "adapter", "unit"]
+    assert [one.name for one in run_suites({name: [] for name in names}, 2)] == names
 
 
 def test_a_failed_command_is_shown_by_the_end_of_its_output(tmp_path: Path) -> None:

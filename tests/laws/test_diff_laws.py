@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tablestore_engine.api import Engine, Table, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.warehouse import net_ends
 from tablestore_engine.warehouse.compared_states import ComparedStates
-from tests.doses import examples
+from tests.doses import cases, examples
 
 SCHEMA = pa.schema([("id", pa.int64()), ("x", pa.float64()), ("s", pa.string()), ("n", pa.list_(pa.int64()))])
 Row = dict[str, Any]
@@ -103,7 +103,7 @@ def _check(states: ComparedStates, expected: Counter[tuple[str | None, str | Non
     )
 
 
-@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("options", cases(OPTIONS, 1))
 @pytest.mark.parametrize("keys", [("id",), ()])
 @given(steps=STEPS, pass_rows=st.sampled_from([2, 1000]))
 @settings(max_examples=examples(4, 150), deadline=None)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.doses import case_rows, examples
 from tests.unit.log.early_world import Dead, Process, World, install
 
 KEYS = 6
@@ -68,9 +69,11 @@ class Chaos:
             self.depth -= 1
 
 
-@pytest.mark.parametrize(("wild", "deadly"), [(0.0, 0.0), (0.05, 0.0), (0.0, 0.03), (0.05, 0.02)])
+@pytest.mark.parametrize(
+    ("wild", "deadly"), case_rows([(0.0, 0.0), (0.05, 0.0), (0.0, 0.03), (0.05, 0.02)], 2)
+)
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 def test_every_marker_keeps_its_promise(wild: float, deadly: float, seed: int) -> None:
     """Up to three processes, interleaved, killed anywhere, chunks of one row, portions of one record."""
     with pytest.MonkeyPatch.context() as patch:

@@ -55,6 +55,7 @@ from tablestore_engine.spi import (
     bound_group,
     pick_group,
 )
+from tests.doses import examples
 
 TABLES, THREADS, STEPS_MAX = 6, 3, 20_000
 Steps = Iterator[bool]  # True: nothing can be done before another thread has gone on
@@ -371,7 +372,7 @@ class Play:
             assert pick_group(self.state.book, self.world()) == ()
 
 
-@settings(max_examples=400, phases=[Phase.generate])
+@settings(max_examples=examples(200, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_threads_publish_all_that_is_free_once_and_whole(seed: int) -> None:
     """Also what one thread had to leave to another one; readers see what the green tests read."""
@@ -380,7 +381,7 @@ def test_threads_publish_all_that_is_free_once_and_whole(seed: int) -> None:
     play.check_end()
 
 
-@settings(max_examples=400, phases=[Phase.generate])
+@settings(max_examples=examples(200, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_threads_leave_nothing_in_progress_after_trouble(seed: int) -> None:
     """Over commits by others with what is planned again, logs that fail, and interruptions at any group."""

@@ -23,7 +23,7 @@ from tablestore_engine.ingest.target_columns import Known, plan_columns, shape_r
 from tablestore_engine.ingest.toast_placeholder import UNAVAILABLE
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange
-from tests.doses import examples
+from tests.doses import cases, examples
 from tests.unit.ingest.encoders import COLUMNS, SQL, Event, debezium_json
 from tests.unit.ingest.histories import histories
 
@@ -101,10 +101,10 @@ def check_same(at_once: Compared | str, slowly: Compared | str) -> None:
     assert at_once[1:] == slowly[1:]
 
 
-@pytest.mark.parametrize("in_one", [True, False])
+@pytest.mark.parametrize("in_one", cases([True, False], 1))
 @pytest.mark.parametrize("schemas", [True, False])
 @given(events=histories())
-@settings(max_examples=examples(40, 100), deadline=None)
+@settings(max_examples=examples(25, 100), deadline=None)
 def test_what_debezium_writes(schemas: bool, in_one: bool, events: list[Event]) -> None:
     """Every type of the sample, deletes, tombstones, moved keys: always at once, always the same."""
     messages = [

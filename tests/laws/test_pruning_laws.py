@@ -173,7 +173,7 @@ def _files(schema: TableSchema, rows: Rows, text: str) -> list[tuple[StoredFile,
     return made
 
 
-@settings(max_examples=examples(100, 300), deadline=None)
+@settings(max_examples=examples(60, 300), deadline=None)
 @given(_cases(), st.sampled_from(["full", "truncate(1)", "truncate(3)", "counts", "none", "nothing"]))
 def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
     """Statistics of any kind, cut or missing, NULL, NaN, partitions and buckets: what is left out has no such row."""

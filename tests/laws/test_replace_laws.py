@@ -24,6 +24,7 @@ from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.rows.row_filter import Interval, RowFilter, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
+from tests.doses import cases
 from tests.unit.store.table_world import Row, make_table, put, rows_of
 
 COLUMNS = {
@@ -163,7 +164,7 @@ def _check_report(
         assert not [n for n in _since(store, before) if store.snapshots.get(n).commit_kind != "COMPACT"]
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", cases(SHAPES, 2))
 @settings(max_examples=8, deadline=None)
 @given(steps=STEPS)
 def test_every_replacement_is_the_difference_of_multisets(shape: str, steps: list[tuple[Any, ...]]) -> None:

@@ -15,7 +15,7 @@ from tablestore_engine.datasource import slices as slices_module
 from tablestore_engine.datasource.admission import Admission, Limits, Portion
 from tablestore_engine.errors import NotFound
 from tablestore_engine.store import difference
-from tests.doses import examples
+from tests.doses import cases, examples
 from tests.laws.test_stream_laws import SHAPES, STEPS, VALUES, run_step
 from tests.unit.datasource.query_world import POINTS, Checkpoint, Crash, reader_of, run_query
 from tests.unit.store.expiry_world import newest
@@ -77,7 +77,7 @@ def test_each_change_comes_once_whatever_dies(
         assert fold(before, checkpoint.rows, store.schema.primary_keys) == state_of(store, last)
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize("point", cases(POINTS, 3))
 @given(first=STEPS, second=STEPS, mode=st.sampled_from(("latest-full", "earliest", "latest")))
 @settings(max_examples=examples(3, 50))
 def test_a_death_in_the_first_batch_moves_no_beginning(

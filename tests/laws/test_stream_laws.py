@@ -18,7 +18,7 @@ from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.table_stream import TableStream
-from tests.doses import examples
+from tests.doses import cases, examples
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, delete, make_table, open_table, overwrite, put, row
 from tests.unit.store.test_changelog import foreign_level_zero, foreign_overwrite
@@ -82,7 +82,7 @@ def run_step(store: TableStore, what: str, rows: list[Row]) -> None:
         store.compact(full=True)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", cases(SHAPES, 3))
 @given(
     steps=STEPS,
     mode=st.sampled_from(MODES),

@@ -18,6 +18,7 @@ from dbt.adapters.tablestore.gate.gate_state import GateEvent, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
 from dbt.adapters.tablestore.gate.whole_run import Bound, NodeBuilt, bound_gates, run_outcome
 from tablestore_engine.spi import PUBLISHED, Publication, Staged
+from tests.doses import examples
 
 from .test_gate_thread_laws import Play, Steps
 
@@ -116,7 +117,7 @@ class WholePlay(Play):
         return any(now.get(read.table) != read.version for item in waiting for _, read in item.bound_reads)
 
 
-@settings(max_examples=400, phases=[Phase.generate])
+@settings(max_examples=examples(200, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32), has_trouble=st.booleans())
 def test_members_go_out_together_or_not_at_all(seed: int, has_trouble: bool) -> None:
     """Over random graphs, red tests, failing and unchanged models, lost claims, and interruptions at any group."""

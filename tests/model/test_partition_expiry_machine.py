@@ -158,7 +158,10 @@ class PartitionExpiryMachine(RuleBasedStateMachine):
 
 
 PartitionExpiryMachine.TestCase.settings = settings(
-    max_examples=8, stateful_step_count=10, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=examples(4, 8),
+    stateful_step_count=10,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 TestPartitionExpiryMachine = PartitionExpiryMachine.TestCase
 
@@ -168,6 +171,6 @@ class SimulatedPartitionMachine(OnSimulatedStore, PartitionExpiryMachine):
 
 
 SimulatedPartitionMachine.TestCase.settings = settings(
-    PartitionExpiryMachine.TestCase.settings, max_examples=examples(10, 100)
+    PartitionExpiryMachine.TestCase.settings, max_examples=examples(5, 100)
 )
 TestSimulatedPartitionMachine = SimulatedPartitionMachine.TestCase

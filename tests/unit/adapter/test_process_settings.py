@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from dbt.adapters.tablestore.garbage_collection import is_dbt_command
+from tests.doses import cases
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_the_program_is_dbt(arguments: list[str], expected: bool) -> None:
     assert is_dbt_command(arguments) is expected
 
 
-@pytest.mark.parametrize("program", ["dbt", "airflow"])
+@pytest.mark.parametrize("program", cases(["dbt", "airflow"], 1))
 def test_only_dbt_collects_less(program: str) -> None:
     """A program that runs dbt inside itself keeps Python's settings."""
     code = (

@@ -46,6 +46,7 @@ def test_example_that_prints_something_else_is_found(tmp_path: Path, monkeypatch
     assert "TS1565" in found
 
 
+@pytest.mark.nightly  # by day the examples are run
 def test_examples_pass_strict_mypy(tmp_path: Path) -> None:
     """Each as a module of its own beside the setup, so that a name that is missing or wrong is an error."""
     (tmp_path / "example.py").write_text(SETUP)

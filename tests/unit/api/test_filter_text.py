@@ -13,7 +13,7 @@ from tablestore_engine.api import Engine, FixRequest, Table
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, World, names, small_groups
 
-WORLDS = examples(4, 150)
+WORLDS = examples(2, 150)
 FILTERS = 60
 _LITERALS = {
     "id": ["0", "7", "-1", "40", "7.5"],

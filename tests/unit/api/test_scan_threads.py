@@ -15,7 +15,7 @@ import pytest
 
 from tablestore_engine.api import Engine, NotFound, Table
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tests.doses import examples
+from tests.doses import cases, examples
 
 SCHEMA = pa.schema({"id": pa.int64(), "version": pa.int64()})
 ROWS = 500
@@ -63,7 +63,7 @@ def test_scan_in_threads_at_once_gives_each_its_rows(table: Table) -> None:
             assert set(found) == {0}
 
 
-@pytest.mark.parametrize("name", ["to_arrow", "to_batches", "filtered"])
+@pytest.mark.parametrize("name", cases(["to_arrow", "to_batches", "filtered"], 1))
 def test_scan_beside_commits_and_expiry_gives_one_state_or_an_error(table: Table, name: str) -> None:
     """Each answer is all rows of one commit; a scan whose snapshot has expired is NotFound, and never a part."""
     done, answers, expired = Event(), list[int](), list[int]()

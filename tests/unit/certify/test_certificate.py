@@ -13,6 +13,7 @@ import pytest
 from tablestore_engine.api import Engine, FixRequest, Table, TableSpec, WriteSpec
 from tablestore_engine.certify.certificate import ReaderResult
 from tablestore_engine.certify.reader_process import READERS, ReaderEnvironment
+from tests.doses import cases
 from tests.unit.certify.planted import plant
 
 Change = Callable[[pa.Table], pa.Table]
@@ -105,7 +106,7 @@ def test_an_equal_table_is_ok(
     assert (found.status, found.rows, found.details) == ("OK", 4, ())
 
 
-@pytest.mark.parametrize("kind", WRONG)
+@pytest.mark.parametrize("kind", cases(WRONG, 8))
 def test_a_wrong_reader_differs(
     table: Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

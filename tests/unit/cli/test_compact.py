@@ -10,6 +10,7 @@ import pytest
 from tablestore_engine.api import CompactReport, Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.cli.compact import parse_partition
 from tablestore_engine.errors import FixRequest
+from tests.doses import cases
 
 from .conftest import Run
 
@@ -84,7 +85,7 @@ def test_through_the_api(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("compact", "--full"), ("restore", "--to", "2"), ("rescale", "--buckets", "2")],
+    "words", cases([("compact", "--full"), ("restore", "--to", "2"), ("rescale", "--buckets", "2")], 1),
     ids=lambda words: words[0],
 )  # fmt: skip
 def test_commit_whose_expiry_fails_ends_with_status_1(

@@ -22,6 +22,7 @@ from tablestore_engine.cli import warehouse_names
 from tablestore_engine.cli.command_list import ENTRIES
 from tablestore_engine.cli.completion import SHELLS
 from tablestore_engine.store.stage import staging
+from tests.doses import case_rows, cases
 
 from .conftest import KEYED, Run, orders
 
@@ -68,31 +69,34 @@ _TABLES = ["demo.events", "demo.orders"]
 
 @pytest.mark.parametrize(
     ("line", "found"),
-    [
-        ("tablestore snap", ["snapshots"]),
-        ("tablestore run", ["run-stream"]),
-        ("tablestore run-stream --on-red ", ["stop", "hold", "dead_letter"]),
-        ("tablestore head ", _TABLES),
-        ("tablestore head demo.o", ["demo.orders"]),
-        ("tablestore show ", ["demo", *_TABLES]),
-        ("tablestore head demo.orders --sn", ["--snapshot"]),
-        ("tablestore head demo.orders --snapshot ", ["3", "2", "1", "monthly", "@staged"]),
-        ("tablestore diff demo.orders 1 @", ["@staged"]),
-        ("tablestore rollback demo.orders --to ", ["3", "2", "1"]),
-        ("tablestore restore demo.orders --tag ", ["monthly"]),
-        ("tablestore tag d", ["delete"]),
-        ("tablestore tag delete demo.orders ", ["monthly"]),
-        ("tablestore consumers demo.orders --delete ", ["billing"]),
-        ("tablestore publish demo.orders --staged ", ["try"]),
-        ("tablestore staged ", ["list", "show", "publish", "drop", *_TABLES]),
-        ("tablestore staged show ", _TABLES),
-        ("tablestore staged show demo.orders ", ["try"]),
-        ("tablestore ingest maxwell", ["maxwell-json"]),
-        ("tablestore sync shop --into ", ["demo"]),
-        ("tablestore head demo.orders --columns ", []),
-        ("tablestore head demo.none --snapshot ", []),
-        ("tablestore head ../demo.orders --snapshot ", []),
-    ],
+    case_rows(
+        [
+            ("tablestore snap", ["snapshots"]),
+            ("tablestore run", ["run-stream"]),
+            ("tablestore run-stream --on-red ", ["stop", "hold", "dead_letter"]),
+            ("tablestore head ", _TABLES),
+            ("tablestore head demo.o", ["demo.orders"]),
+            ("tablestore show ", ["demo", *_TABLES]),
+            ("tablestore head demo.orders --sn", ["--snapshot"]),
+            ("tablestore head demo.orders --snapshot ", ["3", "2", "1", "monthly", "@staged"]),
+            ("tablestore diff demo.orders 1 @", ["@staged"]),
+            ("tablestore rollback demo.orders --to ", ["3", "2", "1"]),
+            ("tablestore restore demo.orders --tag ", ["monthly"]),
+            ("tablestore tag d", ["delete"]),
+            ("tablestore tag delete demo.orders ", ["monthly"]),
+            ("tablestore consumers demo.orders --delete ", ["billing"]),
+            ("tablestore publish demo.orders --staged ", ["try"]),
+            ("tablestore staged ", ["list", "show", "publish", "drop", *_TABLES]),
+            ("tablestore staged show ", _TABLES),
+            ("tablestore staged show demo.orders ", ["try"]),
+            ("tablestore ingest maxwell", ["maxwell-json"]),
+            ("tablestore sync shop --into ", ["demo"]),
+            ("tablestore head demo.orders --columns ", []),
+            ("tablestore head demo.none --snapshot ", []),
+            ("tablestore head ../demo.orders --snapshot ", []),
+        ],
+        12,
+    ),
 )
 def test_what_a_tab_offers(filled: Path, line: str, found: list[str]) -> None:
     """Commands, options, choices, and names of the warehouse where an argument takes them."""
@@ -181,7 +185,7 @@ def _read_until(terminal: int, wanted: str, seconds: float = 300) -> str:
     return said
 
 
-@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize("shell", cases(SHELLS, 1))
 def test_a_tab_in_a_real_shell(shell: str, filled: Path, tmp_path: Path) -> None:
     """Typed on a terminal: a command, a table and @staged are completed, and the line runs as it was completed."""
     if shutil.which(shell) is None:

@@ -28,6 +28,7 @@ def _run(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.nightly  # by day adapter/test_loaded_dbt.py: a wrong word, a build
 def test_words_go_to_dbt_as_they_are(tmp_path: Path) -> None:
     """Options that the command line of tablestore has as well: --help, --debug, --version, --json."""
     plain = subprocess.run(

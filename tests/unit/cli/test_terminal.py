@@ -99,6 +99,7 @@ def _in_ascii(*words: str) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.nightly  # by day control characters, and the other terminals of this file
 def test_a_terminal_that_knows_only_ascii(evil: Path) -> None:
     """A real process with an ASCII output: tables, JSON, errors and help come out whole, with stand-ins."""
     place = ("--warehouse", str(evil))

@@ -24,6 +24,7 @@ from tablestore_engine.cli.terminal_progress import TerminalProgress
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.progress import NO_PROGRESS, Meter
+from tests.doses import cases
 
 from .conftest import KEYED, Run, orders
 
@@ -76,7 +77,7 @@ _LONG = {
 }
 
 
-@pytest.mark.parametrize("words", _LONG, ids=lambda words: words[0])
+@pytest.mark.parametrize("words", cases(_LONG, 3), ids=lambda words: words[0])
 def test_long_work_has_a_bar_on_a_terminal(
     words: tuple[str, ...], engine: Engine, run: Run, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +93,7 @@ def test_long_work_has_a_bar_on_a_terminal(
     assert said.split("\r")[-1].strip() == ""
 
 
-@pytest.mark.parametrize("words", _LONG, ids=lambda words: words[0])
+@pytest.mark.parametrize("words", cases(_LONG, 3), ids=lambda words: words[0])
 def test_json_has_no_bar(
     words: tuple[str, ...], engine: Engine, run: Run, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from tablestore_engine.devservers.s3_gateway import ensure_gateway, gateway_program
 from tablestore_engine.errors import RetryError
+from tests.doses import cases
 
 _GO = """#!/bin/sh
 if [ "$1" = env ]; then echo {version}; exit 0; fi
@@ -74,7 +75,7 @@ def test_program_that_does_not_run_is_not_put_in_place(tmp_path: Path, cache: Pa
     assert not gateway_program().parent.exists()
 
 
-@pytest.mark.parametrize("version", ["go1.24.9", "devel", ""])
+@pytest.mark.parametrize("version", cases(["go1.24.9", "devel", ""], 1))
 def test_old_go_is_replaced_by_the_package(version: str, tmp_path: Path, cache: Path) -> None:
     """A Go before 1.25 is not used; without a package index the error names the package."""
     said: list[str] = []

@@ -28,7 +28,7 @@ from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
-from tests.doses import examples
+from tests.doses import case_rows, examples
 from tests.unit.log.format_world import EVERY, KEY, Numbers, messages_of, rows
 
 SHOP = pa.schema([pa.field("id", pa.int64(), nullable=False), ("day", pa.date32()), ("name", pa.string())])
@@ -124,7 +124,7 @@ def test_a_tombstone_in_a_log_without_deletes_is_not_guessed_away() -> None:
         decode_rows([LogMessage(0, 0, b'{"id":1}', None)], KEYED, LogFormats(ignore_delete=True))
 
 
-@pytest.mark.parametrize(("value", "key"), list(product(ValueFormat, KeyFormat)))
+@pytest.mark.parametrize(("value", "key"), case_rows(list(product(ValueFormat, KeyFormat)), 5))
 @settings(max_examples=examples(6, 15), deadline=None)
 @given(data=st.data())
 def test_decode_gives_back_what_was_encoded(value: ValueFormat, key: KeyFormat, data: st.DataObject) -> None:

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.log.json_values import json_texts
+from tests.doses import cases, examples
 
 EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -79,8 +80,8 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize("name", CASES)
-@settings(max_examples=40, deadline=None)
+@pytest.mark.parametrize("name", cases(CASES, 9))
+@settings(max_examples=examples(20, 40), deadline=None)
 @given(data=st.data())
 def test_atomic_texts_equal_an_independent_writer(name: str, data: st.DataObject) -> None:
     """Every atomic type gives the JSON value that the slow writer gives, nulls and slices included."""
@@ -96,7 +97,7 @@ def test_atomic_texts_equal_an_independent_writer(name: str, data: st.DataObject
 
 
 @pytest.mark.parametrize(("kind", "width"), [(pa.float64(), 64), (pa.float32(), 32)])
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 @given(data=st.data())
 def test_floats_read_back_bit_for_bit(kind: pa.DataType, width: int, data: st.DataObject) -> None:
     """The text of a float gives the same float again; NaN and the infinities are strings."""
@@ -117,7 +118,7 @@ _NESTED = pa.list_(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 @given(data=st.data())
 def test_nested_texts_equal_an_independent_writer(data: st.DataObject) -> None:
     """Arrays of rows of maps of arrays, with nulls at each level and any slice, equal Python's json."""

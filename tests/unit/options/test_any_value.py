@@ -14,6 +14,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.kafka.kafka_client import Reasons, make_producer
 from tablestore_engine.log.kafka.settings import resolve_log
 from tablestore_engine.options import OPTIONS, Scope, check_options
+from tests.doses import cases
 
 VALUES = ("", "x", "-1", "0", "9" * 40, "NaN", "1e999", "a\0b", " ", "ü", "٣", "1_0", "a/..", "9" * 5000)
 LOG = {
@@ -28,7 +29,7 @@ OF_TABLE = [key.replace("<column>", "v") for key in OPTIONS if not key.startswit
 ROWS = pa.table({"id": [1, 2, 2], "day": ["a", "b", None], "v": ["x", None, "y"]})
 
 
-@pytest.mark.parametrize("value", VALUES, ids=ascii)
+@pytest.mark.parametrize("value", cases(VALUES, 8), ids=ascii)
 @pytest.mark.parametrize("key", OF_TABLE)
 def test_of_a_table(tmp_path: Path, key: str, value: str) -> None:
     """Refused by its key at once, else written twice, folded and read, with a key and without, or refused by its key

@@ -8,6 +8,8 @@ import sys
 
 import pytest
 
+from tests.doses import case_rows
+
 # A main thread that waits as queue.Queue.join does; another thread calls `press` once it has begun to.
 _WAITS = """
 import os, signal, threading
@@ -73,11 +75,14 @@ def test_a_wait_ends_at_sigint_after_polars_is_imported() -> None:
 
 @pytest.mark.parametrize(
     ("installed", "number"),
-    [
-        ("tablestore_engine.runtime.interrupts wake_at_signals", signal.SIGINT),
-        ("tablestore_engine.runtime.interrupts wake_at_signals", signal.SIGTERM),
-        ("dbt.adapters.tablestore.interruption end_on_signals", signal.SIGINT),
-    ],
+    case_rows(
+        [
+            ("tablestore_engine.runtime.interrupts wake_at_signals", signal.SIGINT),
+            ("tablestore_engine.runtime.interrupts wake_at_signals", signal.SIGTERM),
+            ("dbt.adapters.tablestore.interruption end_on_signals", signal.SIGINT),
+        ],
+        1,
+    ),
 )
 def test_a_signal_that_another_thread_took_ends_the_wait_of_the_main_thread(
     installed: str, number: int

@@ -21,6 +21,7 @@ import pytest
 from tablestore_engine.runtime.resident.process_client import keep_jvm, stop_session
 from tablestore_engine.runtime.resident.session_place import KeptJvm, SessionPlace, place_of
 from tablestore_engine.runtime.server_process import start_time
+from tests.doses import cases
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="commands are served on Linux only")
 PROGRAM = """
@@ -157,6 +158,7 @@ def test_each_command_draws_numbers_of_its_own(caller: Caller) -> None:
     assert len({one.split()[1] for one in drawn}) == 3
 
 
+@pytest.mark.nightly  # by day files, words and status of a command
 def test_what_exit_handlers_do_is_done_once_by_the_command(caller: Caller) -> None:
     """Neither its supervisor nor the server runs them."""
     caller.told("import atexit; atexit.register(lambda: open('ended', 'a').write('x'))")
@@ -164,7 +166,7 @@ def test_what_exit_handlers_do_is_done_once_by_the_command(caller: Caller) -> No
     assert (caller.folder / "ended").read_text() == "x"
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("number", cases([signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1], 2))
 def test_a_signal_of_the_caller_reaches_the_command(caller: Caller, number: signal.Signals) -> None:
     """The command's handler runs, and decides how it ends."""
     code = (
@@ -231,6 +233,7 @@ def test_a_changed_module_is_loaded_again(caller: Caller) -> None:
     assert caller.server != server
 
 
+@pytest.mark.nightly  # by day a changed module is loaded again
 def test_a_changed_list_of_import_folders_is_seen(caller: Caller, tmp_path: Path) -> None:
     """A .pth file that is written over leaves its folder as it was."""
     (caller.library / "more.pth").write_text("one")
@@ -241,6 +244,7 @@ def test_a_changed_list_of_import_folders_is_seen(caller: Caller, tmp_path: Path
     assert caller.server != server
 
 
+@pytest.mark.nightly  # by day a changed module is loaded again
 def test_a_package_that_is_added_is_seen(caller: Caller) -> None:
     """A module of the same name in front of another one would be imported by a process of its own."""
     code = (
@@ -251,6 +255,7 @@ def test_a_package_that_is_added_is_seen(caller: Caller) -> None:
     assert caller.told(code) == "5"
 
 
+@pytest.mark.nightly  # by day a changed module is loaded again
 def test_compiled_files_that_the_first_import_writes_do_not_count(caller: Caller) -> None:
     """They change the folder of the module, while the program is loaded."""
     later = caller.library.parent / "later"
@@ -338,6 +343,7 @@ def test_a_killed_supervisor_ends_the_command_and_is_reported(caller: Caller) ->
     assert (caller.folder / "runs").read_text() == "x"
 
 
+@pytest.mark.nightly  # by day requests that are none, and a killed supervisor
 def test_a_server_that_does_not_answer_begins_nothing_later(caller: Caller) -> None:
     """The caller gives up and runs the program itself; what it asked for is not run as well."""
     caller.told("pass")
@@ -408,7 +414,7 @@ class Jvm:
         return self.process.poll() is None
 
 
-@pytest.mark.parametrize("is_served", [False, True])
+@pytest.mark.parametrize("is_served", cases([False, True], 1))
 def test_a_jvm_stays_until_the_session_is_stopped(caller: Caller, is_served: bool) -> None:
     """With a process of its own, or with the one that serves commands."""
     server = (caller.told("pass") or caller.server) if is_served else None
@@ -452,6 +458,7 @@ def test_a_jvm_ends_with_a_killed_process_though_a_command_runs(caller: Caller) 
     assert running.returncode == 0
 
 
+@pytest.mark.nightly  # by day a JVM that stays, and is given on, above
 def test_a_process_without_program_ends_when_its_jvm_has_ended(caller: Caller) -> None:
     """It has nothing to keep; another JVM gets another process."""
     jvm, first = Jvm.keep(caller.place), caller.server
@@ -471,6 +478,7 @@ def test_the_newest_jvm_is_kept(caller: Caller) -> None:
     assert other.runs
 
 
+@pytest.mark.nightly  # by day adapter/test_loaded_dbt.py: without a session it is dbt
 def test_nothing_is_served_unless_a_session_is_asked_for(caller: Caller) -> None:
     """The caller runs the program itself; the same for a closed file, and a program that cannot be loaded."""
     assert caller.run("print('x')", preexec_fn=lambda: os.close(0))[0] == NOT_SERVED

@@ -17,6 +17,7 @@ from tablestore_engine.spark import executors, write
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
+from tests.doses import cases
 from tests.unit.store.table_world import changes_of, make_table, put, row, rows_of
 
 
@@ -85,7 +86,7 @@ def _work(store: TableStore) -> None:
     store.compact(full=True)
 
 
-@pytest.mark.parametrize("keys", [("id",), ()])
+@pytest.mark.parametrize("keys", cases([("id",), ()], 1))
 def test_the_same_table_on_executors_and_in_threads(
     tmp_path: Path, session: _Session, keys: tuple[str, ...]
 ) -> None:

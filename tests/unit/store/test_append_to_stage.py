@@ -15,6 +15,7 @@ from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.rows.row_filter import Interval
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
+from tests.doses import cases
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import acting, changes, changes_of, make_table, open_table, put, rows_of
 
@@ -37,7 +38,7 @@ def batch(store: TableStore, day: int, *rows: dict[str, object], stage: str = "s
     return put(store, *rows, mode=WriteMode.REPLACE, replaces=picks, stage=stage, builds_on_stage=True)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", cases(SHAPES, 1))
 def test_batches_of_one_stage_are_published_as_one_snapshot(tmp_path: Path, shape: str) -> None:
     """Twelve batches, two without change: readers of the stage see all so far, main nothing; then one snapshot with
     the sum of the counts and a changelog that leads from the old rows to the new ones.

@@ -128,6 +128,7 @@ def _average_bytes(root: Path, files: int, commits: int) -> float:
     return sum(written) / commits
 
 
+@pytest.mark.nightly  # by day full manifests are not written anew, below
 def test_bytes_per_commit_do_not_grow_with_the_table(tmp_path: Path) -> None:
     """Four times the files, each commit's changes all over them: the manifests written per commit stay as large."""
     small = _average_bytes(tmp_path / "small", 2_000, 250)

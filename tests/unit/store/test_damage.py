@@ -102,6 +102,7 @@ def test_a_flipped_bit_is_an_error_or_nothing(tmp_path: Path, kind: str) -> None
     assert set(found) <= {"same", "error"}, found
 
 
+@pytest.mark.nightly  # by day the test above, in short
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_flipped_bits(tmp_path: Path, kind: str) -> None:
     """The same at length."""

@@ -8,6 +8,7 @@ import pytest
 
 from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
+from tests.doses import cases
 from tests.unit.store.expiry_world import newest, strays, visible, written
 from tests.unit.store.table_world import (
     acting,
@@ -117,7 +118,7 @@ def test_an_expiry_in_the_middle_of_a_rollback_gives_way(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("point", ["expire.hidden", "expire.data", "expire.metadata", "expire.snapshots"])
-@pytest.mark.parametrize("other", [1, 2, 4])
+@pytest.mark.parametrize("other", cases([1, 2, 4], 2))
 def test_two_expiries_at_once(tmp_path: Path, point: str, other: int) -> None:
     """One that keeps fewer, as many or more, from beginning to end inside another one: the table is whole."""
     store = written(tmp_path)

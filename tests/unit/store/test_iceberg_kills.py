@@ -12,6 +12,7 @@ from tablestore_engine.fileio.base import find
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import cases
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.iceberg_world import (
@@ -87,7 +88,7 @@ def assert_right(store: TableStore, at_least: int) -> None:
 
 @pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("scenario", sorted(SCENARIOS))
+@pytest.mark.parametrize("scenario", cases(sorted(SCENARIOS), 2))
 def test_a_kill_leaves_a_right_state_and_the_next_sync_is_complete(
     tmp_path: Path, scenario: str, point: str, nth: int
 ) -> None:
@@ -105,6 +106,7 @@ def test_a_kill_leaves_a_right_state_and_the_next_sync_is_complete(
     assert unnamed(open_table(tmp_path)) == set()
 
 
+@pytest.mark.nightly  # by day the kills of this file
 def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
     """No point between a claim and its metadata is missed."""
     reached = set()

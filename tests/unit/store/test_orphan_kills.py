@@ -10,6 +10,7 @@ import pytest
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
+from tests.doses import cases
 from tests.doubles.faults import (
     DyingFileIO,
     Fault,
@@ -93,7 +94,9 @@ def test_a_discard_that_dies_leaves_no_branch(tmp_path: Path) -> None:
     assert changes > 3
 
 
-@pytest.mark.parametrize("operation", ["read", "list", "list_hidden", "create_exclusive", "delete", "rename"])
+@pytest.mark.parametrize(
+    "operation", cases(["read", "list", "list_hidden", "create_exclusive", "delete", "rename"], 3)
+)
 def test_a_failing_file_system(tmp_path: Path, operation: str) -> None:
     """The error is told and nobody's files are gone; the next cleaning ends the work."""
     for call in (1, 4):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import shutil
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.store.table_store import TableStore
-from tests.doses import pairs
+from tests.doses import case_rows, cases
 from tests.doubles.faults import DyingFileIO, SimulatedCrash
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
@@ -59,7 +60,7 @@ def _check(root: Path, before: int) -> None:
     assert rows_of(store) == [*(row(number) for number in range(before)), row(9)]
 
 
-@pytest.mark.parametrize("before", [0, 1, 2])
+@pytest.mark.parametrize("before", cases([0, 1, 2], 1))
 def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     """Files go one by one, in any order that the file system likes: what is left of a stage counts as none."""
     _world(tmp_path / "world", before, staged=True)
@@ -69,7 +70,7 @@ def test_a_stage_is_dropped_whole(tmp_path: Path, before: int) -> None:
     assert changes >= 4
 
 
-@pytest.mark.parametrize(("before", "staged"), pairs([1, 0, 2], [True, False]))
+@pytest.mark.parametrize(("before", "staged"), case_rows(list(product([1, 0, 2], [True, False])), 2))
 def test_a_stage_is_made_whole(tmp_path: Path, before: int, *, staged: bool) -> None:
     """Also over an older one: the copy of the base, which is written first, never counts as what was staged."""
     _world(tmp_path / "world", before, staged=staged)

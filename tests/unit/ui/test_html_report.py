@@ -19,6 +19,7 @@ from tablestore_engine.cli.table_report import default_file
 from tablestore_engine.cli.ui_page import has_desktop
 from tablestore_engine.ui.html_report import collect_report, has_trouble, render_report
 from tablestore_engine.ui.page_file import policy
+from tests.doses import cases
 from tests.unit.ui.conftest import World
 
 DATA = re.compile(r'<script type="application/json" id="page-data">(.*?)</script>', re.DOTALL)
@@ -116,7 +117,7 @@ def test_default_file_stays_in_the_folder(table: str, file: str) -> None:
     assert default_file(table) == file
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", cases([signal.SIGINT, signal.SIGTERM], 1))
 def test_ui_serves_until_it_is_stopped(shop: World, number: signal.Signals) -> None:
     """One line with the address; Ctrl-C is its normal end, as SIGTERM is; no JVM was started."""
     command = [sys.executable, "-m", "tablestore_engine.cli.main", "ui", "--warehouse", shop.engine.warehouse]

@@ -208,6 +208,7 @@ def test_slow_and_many_clients(server: PageServer, monkeypatch: pytest.MonkeyPat
     assert ask(server, f"/{TOKEN}/")[0] == 200
 
 
+@pytest.mark.nightly  # by day slow and many clients
 def test_many_tabs_at_once(server: PageServer) -> None:
     """Each gets its answer."""
     found: list[Any] = []

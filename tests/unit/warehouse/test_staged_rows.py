@@ -15,6 +15,7 @@ from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write import staged_rows
 from tablestore_engine.warehouse.write.staged_rows import StagedRows, stage_rows
+from tests.doses import cases
 
 SCHEMA = pa.schema([("v", pa.string()), ("id", pa.int64()), ("_ROW_KIND", pa.int8())])
 FIELDS = (DataField(0, "v", STRING), DataField(0, "id", DataType("BIGINT")))
@@ -46,7 +47,7 @@ def write(engine: Engine, rows: StagedRows, spec: WriteSpec) -> None:
     warehouse.write_incoming(NAME, rows, spec)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("shape", cases(SHAPES, 2))
 @pytest.mark.parametrize("mode", [WriteMode.UPSERT, WriteMode.OVERWRITE_TABLE])
 def test_many_rows_give_the_same_table_as_few(
     tmp_path: Path, shape: str, mode: WriteMode, monkeypatch: pytest.MonkeyPatch

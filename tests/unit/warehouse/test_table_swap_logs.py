@@ -14,6 +14,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.table_swap import TableSwap
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError
 from tablestore_engine.spi import Outcome, Publication, Staged, Verdict, stage_properties
+from tests.doses import cases
 from tests.unit.warehouse.memory_log import MemoryLog, MemorySystem
 from tests.unit.warehouse.table_swap_world import NAME, NEW, deaths, leftovers, meaning, rows
 from tests.unit.warehouse.test_table_swaps import publish
@@ -208,7 +209,7 @@ def test_gated_change_killed_anywhere_gives_each_log_the_rows_of_one_table(
         assert leftovers(folder) == [], calls
 
 
-@pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("is_after", cases([False, True], 1), ids=["before", "after"])
 def test_change_at_once_killed_anywhere_gives_each_log_the_rows_of_one_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, system: MemorySystem, is_after: bool
 ) -> None:
