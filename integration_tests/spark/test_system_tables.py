@@ -100,3 +100,33 @@ def test_other_names_are_refused(engine: Engine, name: str, code: str) -> None:
     if code == "TS1490":
         assert isinstance(refused.value, NotFound)
         assert "audit_log, binlog, branches" in refused.value.why
+
+
+def test_a_branch_is_read_by_its_name(engine: Engine) -> None:
+    """Its rows, its past states and its system tables; a write in SQL is refused with the way that there is."""
+    orders = engine.table("demo.orders")
+    orders.create_branch("dev-1", tag="first")
+    orders.branch("dev-1").upsert(_rows([7], ["z"]))
+    assert found(engine, "select id, v from demo.`orders$branch_dev-1` order by id") == [
+        (1, "a"),
+        (2, "b"),
+        (7, "z"),
+    ]
+    joined = "select b.id from demo.`orders$branch_dev-1` b join demo.orders o on b.id = o.id"
+    assert found(engine, joined) == [(2,)]
+    assert found(engine, "select id from demo.`orders$branch_dev-1` version as of 1 order by id") == [
+        (1,),
+        (2,),
+    ]
+    assert found(engine, "select count(*) from demo.`orders$branch_dev-1$snapshots`") == [(2,)]
+    assert found(engine, "select count(*) from demo.`orders$branch_dev-1$audit_log`") == [(3,)]
+    assert found(engine, "select branch_name from demo.`orders$branches`") == [("dev-1",)]
+    assert orders.branch("dev-1").scan().to_spark().count() == 3
+    for text, code in (
+        ("select * from demo.`orders$branch_nothing`", "TS1346"),
+        ("insert into demo.`orders$branch_dev-1` values (8, 'y')", "TS1401"),
+    ):
+        with pytest.raises(TablestoreError) as refused:
+            engine.sql(text)
+        assert refused.value.code == code
+    assert "table.branch" in refused.value.fix

@@ -9,21 +9,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 
 import pyarrow as pa
 
 from tablestore_engine.api.results import CommitInfo, StagedInfo, TableFacts
-from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
-from tablestore_engine.api.scan_state import state_of
+from tablestore_engine.api.table_branches import TableBranches
 from tablestore_engine.api.table_columns import ColumnChanges
 from tablestore_engine.api.table_reads import TableReads
-from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.api.table_states import TableStates
 from tablestore_engine.api.table_system import TableSystem
 from tablestore_engine.api.table_writes import TableWrites
-from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
+from tablestore_engine.catalog.name_lookup import find_snapshot
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
@@ -61,7 +58,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 
 @dataclass(frozen=True, repr=False)
-class Table(ColumnChanges, TableStates, TableReads, TableSystem, TableWrites):
+class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, TableWrites):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")
@@ -72,44 +69,6 @@ class Table(ColumnChanges, TableStates, TableReads, TableSystem, TableWrites):
     """
 
     # reading -------------------------------------------------------------------------------------
-
-    def scan(
-        self,
-        *,
-        columns: Sequence[str] | None = None,
-        filter: Filter | None = None,  # noqa: A002 - the name that users guess
-        limit: int | None = None,
-        snapshot: int | str | None = None,
-        tag: str | None = None,
-        timestamp: datetime | int | None = None,
-        timestamp_ms: int | datetime | None = None,
-        staged: str | None = None,
-    ) -> Scan:
-        """The rows of one state: the current one, or that of a snapshot, tag, time or staged snapshot.
-
-        columns  names of columns; None: all
-        filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
-                 are not opened
-        limit    so many rows at most
-        timestamp  a datetime with a time zone, or epoch milliseconds; `timestamp_ms` is the same
-
-        Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
-
-        >>> orders.scan(columns=["id"], filter="amount > 15 and region = 'us'").to_polars().rows()
-        [(2,)]
-        >>> orders.scan(filter=pc.field("amount") * 2 > 50).to_arrow()["id"].to_pylist()
-        [3]
-        >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
-        (2, 3)
-        """
-        if timestamp is not None and timestamp_ms is not None:
-            raise refuse_scan("timestamp_ms", timestamp_ms, "timestamp alone, which means the same")
-        moment = timestamp_ms if timestamp is None else timestamp
-        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged)
-        store = self.store if staged is None else self.store.on_staged(staged)
-        resolved = resolve_table(store, None if staged is not None else version)
-        request = parse_scan(resolved.schema, columns, filter, limit)
-        return Scan(self.warehouse, self.identifier, store, resolved, request)
 
     def positions(self, version: TableVersion | None = None) -> Mapping[str, str]:
         """How far a state has got in each source of its rows (WriteSpec.positions). Raises FixRequest TS1470."""
@@ -373,8 +332,11 @@ class Table(ColumnChanges, TableStates, TableReads, TableSystem, TableWrites):
         return self.warehouse.convert(self.identifier, buckets)
 
     def verify(self) -> tuple[str, ...]:
-        """Problems found on disk; () when every invariant holds."""
-        return self.store.verify()
+        """Problems found on disk, of main and of all branches; () when every invariant holds."""
+        found = [*self.store.verify()]
+        for name in self.branches():
+            found += [f"branch {name}: {problem}" for problem in self.store.on_branch(name).verify()]
+        return tuple(found)
 
     def log_messages(self) -> list[LogMessage]:
         """All committed messages of the table's log; [] without one."""

@@ -1,17 +1,18 @@
-"""Reading one state of a table in one call, for Arrow, pandas, polars and DuckDB; all else is Table.scan."""
+"""Reading one state of a table: `scan`, and in one call for Arrow, pandas, polars and DuckDB."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.api.guessed_names import OF_TABLE, unknown_attribute
-from tablestore_engine.api.scan_request import parse_scan
+from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
 from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
@@ -19,13 +20,52 @@ from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
 from tablestore_engine.certify.certificate import Certificate, CertifiedState, certify
 from tablestore_engine.certify.reader_process import ReaderEnvironment
 from tablestore_engine.certify.reader_store import reader_store
+from tablestore_engine.store.branches.branch_changes import require_main
 from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
 from tablestore_engine.store.table_traits import TableTraits
 
 
 @dataclass(frozen=True, repr=False)
 class TableReads(TableHandle):
-    """The reads of a Table that take no columns and no filter."""
+    """The reads of a Table or Branch of one state."""
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filter: Filter | None = None,  # noqa: A002 - the name that users guess
+        limit: int | None = None,
+        snapshot: int | str | None = None,
+        tag: str | None = None,
+        timestamp: datetime | int | None = None,
+        timestamp_ms: int | datetime | None = None,
+        staged: str | None = None,
+    ) -> Scan:
+        """The rows of one state: the current one, or that of a snapshot, tag, time or staged snapshot.
+
+        columns  names of columns; None: all
+        filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
+                 are not opened
+        limit    so many rows at most
+        timestamp  a datetime with a time zone, or epoch milliseconds; `timestamp_ms` is the same
+
+        Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
+
+        >>> orders.scan(columns=["id"], filter="amount > 15 and region = 'us'").to_polars().rows()
+        [(2,)]
+        >>> orders.scan(filter=pc.field("amount") * 2 > 50).to_arrow()["id"].to_pylist()
+        [3]
+        >>> orders.scan(snapshot=1, limit=2).to_pandas().shape
+        (2, 3)
+        """
+        if timestamp is not None and timestamp_ms is not None:
+            raise refuse_scan("timestamp_ms", timestamp_ms, "timestamp alone, which means the same")
+        moment = timestamp_ms if timestamp is None else timestamp
+        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged)
+        store = self.store if staged is None else self.store.on_staged(staged)
+        resolved = resolve_table(store, None if staged is not None else version)
+        request = parse_scan(resolved.schema, columns, filter, limit)
+        return Scan(self.warehouse, self.identifier, store, resolved, request)
 
     def to_arrow(self, *, snapshot: int | str | None = None, tag: str | None = None) -> pa.Table:
         """All rows of the current state, or of a snapshot or tag, as `scan().to_arrow()`.
@@ -95,6 +135,7 @@ class TableReads(TableHandle):
         >>> result.is_clean, result.readers[0].status, result.readers[0].rows
         (True, 'OK', 3)
         """
+        require_main(self.store.context, "certify")
         scan = self._rows(snapshot=snapshot)
         place = find_place(self.store.context.layout, TableTraits(scan.resolved.schema).iceberg_storage)
         state = CertifiedState(

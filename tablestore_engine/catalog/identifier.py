@@ -23,7 +23,9 @@ def check_name(kind: str, name: str) -> str:
             "TS1401",
             f"{kind} name {name!r} cannot be used",
             why="names are 1 to 128 letters, digits and underscores",
-            fix=f"choose another {kind} name",
+            fix="read system tables and branches in a query; write a branch in Python: table.branch(…).upsert(rows)"
+            if "$" in name
+            else f"choose another {kind} name",
         )
     return name
 

@@ -35,7 +35,7 @@ from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.moments import datetime_text
 from tablestore_engine.sql.scanner import quote_name
-from tablestore_engine.sql.system_names import SystemName, find_system_name
+from tablestore_engine.sql.system_names import SystemName, find_system_name, plain_name
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
@@ -203,7 +203,7 @@ def resolve_table(
 
     return ResolvedTable(
         version=f"{store.location}@{store.branch}@{label}@{pinned.unique}@{schema.id}",
-        label=label if store.branch == "main" else f"{store.branch}_{label}",
+        label=label if store.branch == MAIN_BRANCH else f"{plain_name(store.branch)}_{label}",
         schema=schema,
         load_plan=load_plan,
         snapshot=pinned,

@@ -65,6 +65,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "expire": _ours("expire", "expire old snapshots, or old partitions"),
         "orphans": _ours("orphans", "find and delete orphan files"),
         "tag": _ours("tag", "create, delete and list tags"),
+        "branch": _ours("branch", "create, list, fast-forward and delete branches"),
         "iceberg": _ours("iceberg_command", "write Iceberg metadata that a table lacks"),
         "convert": _ours("convert", "make a table of another engine writable here"),
         "rescale": _ours("rescale", "change the number of buckets"),

@@ -37,10 +37,14 @@ class SystemName:
     def plain(self) -> str:
         """The same in letters, digits and underscores, for Spark's catalog."""
         parts = [self.table, self.branch and f"{BRANCH}{self.branch}", self.system]
-        text = "__".join(part for part in parts if part)
-        if _PLAIN.fullmatch(text):
-            return text
-        return re.sub(r"\W", "_", text, flags=re.ASCII) + "_" + hashlib.sha256(text.encode()).hexdigest()[:8]
+        return plain_name("__".join(part for part in parts if part))
+
+
+def plain_name(text: str) -> str:
+    """In letters, digits and underscores; names that differ stay different."""
+    if _PLAIN.fullmatch(text):
+        return text
+    return re.sub(r"\W", "_", text, flags=re.ASCII) + "_" + hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
 def find_system_name(name: str) -> SystemName | None:

@@ -21,7 +21,9 @@ from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, as_table, delete, make_table, open_table, put, row, rows_of
 
 POINTS = sorted(
-    name for name in CRASH_POINTS if not name.startswith(("log.", "replace.", "stage.drop", "iceberg."))
+    name
+    for name in CRASH_POINTS
+    if not name.startswith(("log.", "replace.", "stage.drop", "iceberg.", "branch."))
 )
 FIRST = [row(number) for number in range(5)]
 Command = Callable[[TableStore], object]

@@ -6,6 +6,7 @@ CHANGE     what counts as a branch
 from __future__ import annotations
 
 from tablestore_engine.errors import NotFound
+from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.store.expiry.expiry_holds import list_branches
 from tablestore_engine.store.stage.staging import find_stage_name
 from tablestore_engine.store.table_context import TableContext
@@ -18,8 +19,10 @@ def list_user_branches(context: TableContext) -> tuple[str, ...]:
 
 
 def is_branch(context: TableContext, name: str) -> bool:
-    """Whether it has a schema, which comes last when a branch is made and goes first when it is deleted."""
-    return bool(context.on_branch(name).schemas.list_ids())
+    """Whether it has the table's first schema, which is made last and deleted first."""
+    first = next(iter(context.on_branch(MAIN_BRANCH).schemas.list_ids()), None)
+    layout = context.layout.on_branch(name)
+    return first is not None and context.fileio.exists_file(layout.schema_path(first))
 
 
 def check_branch(context: TableContext, name: str) -> None:

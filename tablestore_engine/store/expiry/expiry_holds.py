@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tablestore_engine.format.layout import BRANCH_PREFIX, KEEP_PREFIX, find_id
+from tablestore_engine.format.layout import BRANCH_PREFIX, KEEP_PREFIX, MAIN_BRANCH, find_id
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.expiry.expiry_rules import Hold
+from tablestore_engine.store.expiry.named_line import names_of_line
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.metadata.tags import TagStore
@@ -32,9 +33,10 @@ def find_holds(context: TableContext, *, idle_ms: int | None = None) -> tuple[Ho
 
 
 def find_kept(context: TableContext, end: int) -> frozenset[str]:
-    """Files of tags and branches that snapshots below `end` may share.
+    """Files that snapshots of this branch below `end` may share with its tags, and with all other branches.
 
-    A copy of a snapshot from `end` on needs no file that `end` does not need.
+    A tag, and a staged snapshot, is a copy of a snapshot of main: one from `end` on needs no file that `end` does not
+    need. A branch that a user made has a line of its own, whose numbers say nothing: all of it counts.
     """
     tags = TagStore(context.fileio, context.layout, context.snapshots)
     found: set[str] = set()
@@ -43,11 +45,26 @@ def find_kept(context: TableContext, end: int) -> frozenset[str]:
             found |= needed_names(context, tags.get(name).snapshot)
     for branch in list_branches(context):
         on_branch = context.on_branch(branch)
+        if branch == context.layout.branch:
+            continue
+        if find_stage_name(branch) is None or context.layout.branch != MAIN_BRANCH:
+            found |= _names_of_branch(on_branch)
+            continue
         copies = tuple(_copies(on_branch))
         if copies and min(one.id for one in copies) < end:
             for one in copies:
                 found |= needed_names(on_branch, one)
+    if context.layout.branch != MAIN_BRANCH:
+        found |= _names_of_branch(context.on_branch(MAIN_BRANCH))
     return frozenset(found)
+
+
+def _names_of_branch(context: TableContext) -> set[str]:
+    tags = TagStore(context.fileio, context.layout, context.snapshots)
+    found = names_of_line(context)
+    for name in tags.list_all():
+        found |= needed_names(context, tags.get(name).snapshot)
+    return found
 
 
 def has_own_changelog(context: TableContext) -> bool:

@@ -21,6 +21,7 @@ from functools import partial
 
 from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import find
+from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.iceberg.schema_mapping import STORAGE_OPTION
@@ -62,12 +63,12 @@ class IcebergReport:
 
 
 def sync_iceberg(context: TableContext) -> IcebergReport | None:
-    """None for a table without Iceberg metadata, and for one without a snapshot. REQUIRES the main branch.
+    """None for a table without Iceberg metadata, for one without a snapshot, and on a branch: it lists main alone.
 
     Raises RetryError TS1371, TS1365, what damaged metadata of the table raises, OSError.
     """
     newest = context.snapshots.find_latest()
-    if newest is None:
+    if newest is None or context.layout.branch != MAIN_BRANCH:
         return None
     schema = context.schemas.get(newest.schema_id)
     if STORAGE_OPTION in schema.options:
@@ -235,7 +236,9 @@ def follow_iceberg(context: TableContext) -> str | None:
 
 
 def follow_alter(context: TableContext, schema: TableSchema) -> None:
-    """Behind ALTER TABLE, to `schema`. What fails is left to the next commit."""
+    """Behind ALTER TABLE of main, to `schema`. What fails is left to the next commit."""
+    if context.layout.branch != MAIN_BRANCH:
+        return
     with suppress(TablestoreError, OSError):
         drop_former(context, schema)
     follow_iceberg(context)

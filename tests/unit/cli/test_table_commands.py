@@ -199,3 +199,26 @@ def test_system_tables(run: Run) -> None:
     assert kinds == [{"rowkind": "-D"}]
     for words, code in ((("demo.orders", "nothing"), "TS1490"), (("demo.orders$files", "tags"), "TS1947")):
         assert run("system-table", *words).err.startswith(code)
+
+
+def test_branches(run: Run, engine: Engine) -> None:
+    """Created from a snapshot, written by Python, listed, brought to main, deleted."""
+    run("branch", "create", "demo.orders", "dev", "--snapshot", "3")
+    engine.table("demo.orders").branch("dev").upsert(orders((9, "zoe", 9.0)))
+    assert run("branch", "list", "demo.orders", "--json").json == [
+        {"branch": "dev", "snapshot": 4, "rows": 4}
+    ]
+    assert "dev" in run("branch", "list", "demo.orders").out
+    shown = run("system-table", "demo.orders", "branches", "--columns", "branch_name", "--json").json
+    assert shown == [{"branch_name": "dev"}]
+    done = run("branch", "fast-forward", "demo.orders", "dev", "--json").json
+    assert (done["before"], done["added"]) == (3, [4])
+    assert "nothing new" in run("branch", "fast-forward", "demo.orders", "dev").out
+    assert "removed" in run("branch", "delete", "demo.orders", "dev").out
+    for words, code in (
+        (("delete", "demo.orders", "dev"), "TS1346"),
+        (("create", "demo.orders", "main"), "TS1107"),
+        (("create", "demo.orders", "new", "--tag", "nothing"), "TS1321"),
+    ):
+        done = run("branch", *words)
+        assert done.err.startswith(code), done.err

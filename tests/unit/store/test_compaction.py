@@ -35,7 +35,15 @@ BY_DAY: dict[str, Any] = {
     "partitions": ("dt",),
     "columns": {"id": "BIGINT", "name": "STRING", "n": "INT", "dt": "DATE"},
 }
-_OTHERS = ("iceberg.", "log.", "expire.", "rollback.", "orphans.", "replace.")  # no compaction passes these
+_OTHERS = (
+    "iceberg.",
+    "log.",
+    "branch.",
+    "expire.",
+    "rollback.",
+    "orphans.",
+    "replace.",
+)  # no compaction passes these
 
 
 def _runs(store: TableStore, turns: int) -> None:
