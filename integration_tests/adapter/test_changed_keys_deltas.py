@@ -213,6 +213,7 @@ def test_floats_and_other_keys_have_no_deltas(feed: Shop) -> None:
     assert [str(row) for row in feed.rows("select x, y from demo.shown where id = 1")] == ["(-0.0, -0.0)"]
 
 
+@pytest.mark.nightly  # by day tests/laws/test_delta_merge_laws.py
 def test_time_zones_and_dates_are_kept_in_merged_rows(feed: Shop) -> None:
     """Extremes of TIMESTAMP, TIMESTAMP_NTZ and DATE in a session far from UTC."""
     feed.output["spark"]["conf"]["spark.sql.session.timeZone"] = "Asia/Kolkata"

@@ -61,6 +61,7 @@ def test_the_macro_decides_what_is_written(feed: Shop) -> None:
     assert rows(feed) == [(1, "changed"), (2, "b"), (2, "c")]
 
 
+@pytest.mark.nightly  # by day the macro decides what is written
 def test_several_statements_and_is_incremental(feed: Shop) -> None:
     """Each is a commit; the model's own branch for later runs is taken."""
     text = "select * from demo.feed {% if is_incremental() %} where id > 1 {% endif %}"
@@ -115,6 +116,7 @@ def test_a_strategy_without_its_macro_is_refused(feed: Shop) -> None:
     assert "m" not in feed.tables()
 
 
+@pytest.mark.nightly  # by day the macro decides what is written
 def test_a_failing_macro_leaves_the_table(feed: Shop) -> None:
     """An error of its SQL is the model's; the next run goes on."""
     model(feed, "insert_new", ", incremental_predicates=['old.nothing = 1']")

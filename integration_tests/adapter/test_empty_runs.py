@@ -40,6 +40,7 @@ def _warnings(shop: Shop, text: str) -> int:
     return sum(text in line for line in shop.shown)
 
 
+@pytest.mark.nightly  # by day the other empty runs of this file
 def test_empty_keeps_rows_of_models_that_replace(items: Shop) -> None:
     """microbatch, insert_overwrite and delete+insert: the same rows, no snapshot, one warning per node."""
     for name, config in MODELS.items():

@@ -198,6 +198,7 @@ def test_join_with_two_partners_is_an_error(feed: Shop) -> None:
     assert found(feed) == [(1, "bob"), (2, "ann")]
 
 
+@pytest.mark.nightly  # by day retractions above
 def test_retraction_of_a_row_that_never_had_a_key_changes_nothing(feed: Shop) -> None:
     """A stream row with NULL in a key column never joined; its update and delete do not stop the model."""
     feed.engine.sql("insert into demo.feed values (4, null)")

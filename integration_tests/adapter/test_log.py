@@ -129,6 +129,7 @@ def test_logged_table_takes_the_place_of_a_view_when_its_tests_are_green(
     assert shop.engine.staged("demo") == ()
 
 
+@pytest.mark.nightly  # by day test_replacement.py; kafka/test_replaced_logs.py
 def test_view_in_place_of_a_table_with_a_topic_needs_a_full_refresh(shop: Shop, broker: BrokerInfo) -> None:
     """Without it the table, its history and its topic stay; with it all of them go."""
     shop.output["log"] = {"kafka.bootstrap.servers": broker.url}

@@ -93,6 +93,7 @@ def test_run_and_test_in_two_processes(shop: Shop) -> None:
     assert shop.rows("select orders from demo.daily") == [(1,)]
 
 
+@pytest.mark.nightly  # by day red reaches nobody; tests/unit/adapter/test_messages.py
 def test_a_run_over_a_waiting_stage_says_what_becomes_of_it(shop: Shop) -> None:
     """Replaced by the rows built now, dropped when they change nothing; what was built from it goes along."""
     policy(shop, "on_tests")
@@ -176,6 +177,7 @@ def test_retry_publishes_when_the_test_turns_green(shop: Shop) -> None:
     assert shop.rows("select orders from demo.daily") == [(1,)]
 
 
+@pytest.mark.nightly  # by day test_verdicts.py: a test of a past snapshot
 @pytest.mark.parametrize("version", cases(["{demo.orders: 1}", "{orders: 1}"], 1))
 def test_tests_on_a_past_snapshot(shop: Shop, version: str) -> None:
     """tablestore_as_of: the red rows are in the current snapshot, not in the first one."""

@@ -46,6 +46,7 @@ def quarantine(shop: Shop) -> list[dict[str, object]]:
     return sorted(rows, key=lambda row: row["id"])
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_quarantine_rule.py
 def test_a_test_that_cannot_run_puts_nothing_aside(shop: Shop) -> None:
     """Its error is a failed iteration; beside a failed test too; the rows of that one are quarantined."""
     begin(shop, STREAMING + "select id, v from {{ stream(source('raw', 'a')) }}")

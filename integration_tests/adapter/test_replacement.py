@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from integration_tests.adapter.conftest import Shop
 
 
@@ -85,6 +87,7 @@ def test_a_tested_table_takes_the_place_of_a_view(shop: Shop) -> None:
     shop.dbt("build", "--select", "m", "child")
 
 
+@pytest.mark.nightly  # by day a table that takes the place of a view, above
 def test_a_tested_table_changes_its_key(shop: Shop) -> None:
     """While its test is red the old key and rows stay; then a later `dbt test` lets the new one in."""
     text = "{{{{ config(materialized='incremental', primary_key='{key}') }}}} select 7 as id, 'a' as name"

@@ -53,6 +53,7 @@ def test_kinds_of_two_inputs_have_no_order(pair: Shop) -> None:
     assert pair.rows("select id, v from demo.changed") == [(1, "b")]
 
 
+@pytest.mark.nightly  # by day names of a query in test_stream_positions.py
 def test_a_cte_with_the_name_of_a_stream(pair: Shop) -> None:
     """The text's own `a` is the CTE; the stream is the stream wherever it stands, with its columns written in any way.
     A totals row of a watermarked stream without an alias too.

@@ -68,6 +68,7 @@ def test_a_run_over_an_unchanged_source_is_no_query(shop: Shop, strategy: str, d
     assert shop.response("s")["evaluated"] == "affected keys"
 
 
+@pytest.mark.nightly  # by day the unchanged source, whose jobs are counted
 @pytest.mark.parametrize(
     ("strategy", "deletes", "jobs_max"),
     [

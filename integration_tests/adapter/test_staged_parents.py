@@ -99,6 +99,7 @@ def test_snapshot_of_red_model_is_made_again_from_published_history(gated: Shop)
     assert gated.engine.staged("demo") == ()
 
 
+@pytest.mark.nightly  # by day test_publishing.py: a first build that is red
 def test_first_red_build_leaves_no_snapshot_table(gated: Shop) -> None:
     """Nobody sees a history of rows that never passed; the next build begins it."""
     history(gated)

@@ -391,7 +391,7 @@ def test_no_gap_where_history_is_gone(feed: Shop) -> None:
     assert copied(feed) == [(8, "y"), (9, "z")]
 
 
-@pytest.mark.parametrize(("how", "rows"), [("apply", 3), ("continue", 2), ("fail", 2)])
+@pytest.mark.parametrize(("how", "rows"), case_rows([("apply", 3), ("continue", 2), ("fail", 2)], 1))
 def test_other_sql(feed: Shop, how: str, rows: int) -> None:
     """apply: what comes from now on is made by it; continue: nothing is read, with a warning; fail: TS1846. Spaces are
     no change, and --full-refresh is always right.

@@ -98,6 +98,7 @@ def test_what_the_key_implies_is_not_looked_at(shop: Shop) -> None:
     assert _seen(shop) == [(1, "a"), (2, "a")]
 
 
+@pytest.mark.nightly  # by day tests/unit/adapter/test_unique_check.py
 def test_several_columns_are_unique_together(shop: Shop) -> None:
     """On a table without a key."""
     constraint = "constraints: [{type: unique, columns: [id, mail]}],"

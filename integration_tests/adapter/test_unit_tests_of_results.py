@@ -90,6 +90,7 @@ def test_a_first_run(totals: Shop) -> None:
     )
 
 
+@pytest.mark.nightly  # by day the table after the write
 def test_an_append_and_a_partition(totals: Shop) -> None:
     """The write is the model's own: rows are added, or partitions replaced."""
     totals.write(
@@ -115,6 +116,7 @@ def test_a_broken_write_fails_the_test(totals: Shop) -> None:
     assert "TS1601" in totals.log
 
 
+@pytest.mark.nightly  # by day the table after the write, and a first run
 def test_a_unit_test_is_incremental_when_it_gives_rows_of_this(totals: Shop) -> None:
     """Whatever the warehouse has; a unit test of the query follows the same rule, and an override wins."""
     feed = "{id: 0, amount: 1}, {id: 5, amount: 5}"

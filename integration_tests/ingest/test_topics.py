@@ -96,7 +96,7 @@ def test_histories_of_each_format(
     assert {key: {**row, "flag": flags.get(key)} for key, row in found.items()} == wanted
 
 
-@pytest.mark.nightly  # by day kafka/test_registry.py; kafka/test_followed_kinds.py: avro
+@pytest.mark.nightly  # by day kafka/test_registry.py
 def test_avro_with_a_registry(broker: BrokerInfo, registry: RealRegistry, opened: OPENED) -> None:
     """Schemas are asked for where the profile says; one that is not there is a message that cannot be read."""
     from confluent_kafka.schema_registry import Schema, SchemaRegistryClient

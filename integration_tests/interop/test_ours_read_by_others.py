@@ -56,7 +56,7 @@ def test_spark_reads_ours_at_every_snapshot(
     record_property(CELL, LIMITS.get(name, "OK"))
 
 
-@pytest.mark.parametrize(("name", "reader"), case_rows(list(product(OURS, ["pypaimon", "rust"])), 9))
+@pytest.mark.parametrize(("name", "reader"), case_rows(list(product(OURS, ["pypaimon", "rust"])), 6))
 def test_python_and_rust_read_ours_at_every_snapshot(
     ours: Callable[[str], Golden], reader: str, name: str, request: pytest.FixtureRequest
 ) -> None:

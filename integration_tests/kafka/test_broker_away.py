@@ -31,6 +31,7 @@ from tests.doses import cases
 HANG_SECONDS = 120  # with settings that are not read it takes longer
 
 
+@pytest.mark.nightly  # by day test_stream_sink.py: without the broker; test_claims.py: a drop
 def test_broker_down(tmp_path: Path) -> None:
     """Nobody listens: prepare and publish give TS1702 within seconds and name the address."""
     with socket.socket() as taken:

@@ -22,6 +22,7 @@ _START = (
 )
 
 
+@pytest.mark.nightly  # by day the broker of each suite; a dead node in test_three_brokers.py
 def test_life_of_a_broker(tmp_path: Path) -> None:
     """start is idempotent, stop ends exactly that process, a second stop finds nothing."""
     assert find_broker(tmp_path) is None

@@ -106,6 +106,7 @@ def test_every_kind_of_change_ends_as_the_table(engine: Engine, broker: BrokerIn
     assert engine.table("d.t").verify() == ()
 
 
+@pytest.mark.nightly  # by day rows before their snapshot; adapter/test_log.py: red rows
 def test_what_waits_is_not_visible(engine: Engine, broker: BrokerInfo) -> None:
     """Staged rows and rows of a write that does not publish go behind their snapshot alone."""
     settings = _new_table(engine, broker.url)
@@ -286,6 +287,7 @@ def test_a_first_write_that_is_killed_or_refused(engine: Engine, broker: BrokerI
     check_markers(engine, "d.t", settings)
 
 
+@pytest.mark.nightly  # by day tests/laws/test_eventual_laws.py; a new beginning, below
 def test_a_table_changes_its_consistency_twice(
     engine: Engine, broker: BrokerInfo, points: Points, tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def test_report_counts_what_the_topic_grew_by(broker: BrokerInfo) -> None:
     }
 
 
+@pytest.mark.nightly  # by day publications in steps, above
 def test_empty_snapshots_move_the_progress(broker: BrokerInfo) -> None:
     """Newest snapshots without changes are covered by one marker alone, and are not looked at again."""
     source, settings = new_table(broker, 4)

@@ -92,6 +92,7 @@ def test_topics_that_a_drop_left_are_listed_and_deleted(shop: Shop) -> None:
     assert (status, "TS1032" in said) == (1, True)
 
 
+@pytest.mark.nightly  # by day topics of living tables, below
 def test_new_table_of_the_name_with_another_topic_keeps_its_own(shop: Shop) -> None:
     """The identity counts, not the name."""
     new = LoggedTable(shop.folder, f"{shop.topic}-new")

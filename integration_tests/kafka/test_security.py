@@ -187,6 +187,7 @@ def test_a_secure_client_at_a_broker_without_tls(realm: Realm, broker: BrokerInf
     check(refused.value, "TS1752", "speaks no TLS", "SASL_PLAINTEXT", wrong)
 
 
+@pytest.mark.nightly  # by day test_client_keys.py: a file of settings
 def test_the_command_line_works_with_the_printed_file(realm: Realm, tmp_path: Path) -> None:
     """`publish --kafka-config FILE` with the file that `broker start --secure` names, without any other setting."""
     table = LoggedTable(tmp_path, "by-the-file")

@@ -86,6 +86,7 @@ def test_from_the_start_all_rows_come_as_inserts(engine: Engine) -> None:
     assert selected(engine, "3_to_3") == Counter()
 
 
+@pytest.mark.nightly  # by day every range of a keyed table; tests/laws/test_diff_laws.py
 def test_a_table_without_a_key(engine: Engine) -> None:
     """Its rows come as inserts; rows that a DELETE or an overwrite takes away come from a comparison."""
     plain = WriteSpec(table=TableSpec())

@@ -218,6 +218,7 @@ def test_a_batch_query_reads_a_state_or_changes(shop: Shop) -> None:
         assert explain_failure(error.value).code == code
 
 
+@pytest.mark.nightly  # by day test_skipping.py
 def test_conditions_leave_files_out(shop: Shop) -> None:
     """Where the session pushes them: the same rows from fewer tasks; where it does not, Spark says so itself."""
     parts = WriteSpec(TableSpec(partition_by=("v",)))
