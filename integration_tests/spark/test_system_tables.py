@@ -9,6 +9,7 @@ import pytest
 
 from tablestore_engine.api import Engine, TableVersion
 from tablestore_engine.errors import NotFound, TablestoreError
+from tablestore_engine.spark import hidden_tables
 
 
 @pytest.fixture(scope="module")
@@ -34,8 +35,12 @@ def found(engine: Engine, text: str) -> list[tuple[object, ...]]:
     return [tuple(row) for row in engine.sql(text).rows]
 
 
-def test_every_system_table_has_the_rows_of_the_python_api(engine: Engine) -> None:
-    """All columns, in their order, with NULLs, arrays and times."""
+@pytest.mark.parametrize("literal_rows", [0, hidden_tables.LITERAL_ROWS])
+def test_every_system_table_has_the_rows_of_the_python_api(
+    engine: Engine, literal_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All columns, in their order, with NULLs, arrays and times: as a literal, and as a Parquet file."""
+    monkeypatch.setattr(hidden_tables, "LITERAL_ROWS", literal_rows)
     orders = engine.table("demo.orders")
     for name in orders.system_tables:
         expected = orders.system_table(name)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 
 from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -33,7 +32,6 @@ from tablestore_engine.catalog.waiting_rows import warn_of_waiting_rows
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.runtime.moments import datetime_text
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.system_names import SystemName, find_system_name, plain_name
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
@@ -240,11 +238,7 @@ def resolve_system_table(
     if table is None:
         return resolve_table(store, version, is_read_optimized=True)
     _, state, _ = find_state(store, version)
-    return ResolvedSystemView(table.spark_columns, lambda _: tuple(map(_json_values, table.rows(state))))
-
-
-def _json_values(row: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(datetime_text(value) if isinstance(value, datetime) else value for value in row)
+    return ResolvedSystemView(table.spark_columns, lambda _: tuple(table.rows(state)))
 
 
 def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:

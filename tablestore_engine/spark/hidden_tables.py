@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -33,6 +34,13 @@ from tablestore_engine.spark.remote_relations import RemoteRelations
 from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_types import columns_ddl
+from tablestore_engine.spark.system_view_sql import (
+    LITERAL_ROWS,
+    columns_text,
+    of_this_moment,
+    rows_table,
+    system_view_sql,
+)
 from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,
@@ -87,6 +95,20 @@ class HiddenTables:
         self._session.sql(
             f"create or replace view {quote_name(database)}.{quote_name(name)} {columns}{comment} as {query}"
         )
+
+    def system_rows(self, columns: Sequence[tuple[str, str]], rows: Sequence[Sequence[object]]) -> str:
+        """The query of a system view. Many rows are a hidden table, which stays as long as the session."""
+        if len(rows) <= LITERAL_ROWS or self.reads.way is not ReadWay.LINKS:
+            return system_view_sql(columns, rows)
+        sink = pa.BufferOutputStream()
+        pq.write_table(rows_table(columns, rows), sink, compression="zstd")
+        data = sink.getvalue()
+        name = f"s_{hashlib.sha256(data).hexdigest()[:20]}"
+        folder = self._scratch / "words" / name
+        folder.mkdir(exist_ok=True)
+        (folder / "rows.parquet").write_bytes(data)
+        self.ensure_database(HIDDEN_DATABASE)
+        return of_this_moment(self._create(name, columns_text(columns), folder))
 
     def drop(self, idle: Idle) -> None:
         """Views and hidden tables leave the catalog, links the disk."""

@@ -58,7 +58,6 @@ from tablestore_engine.spark.session_names import Name, names_of_application
 from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.system_relations import find_relation, spark_name
-from tablestore_engine.spark.system_view_sql import system_view_sql
 from tablestore_engine.sql.as_of_clause import plain_words, qualified_names, rewrite
 from tablestore_engine.sql.empty_catalog import drop_empty_catalogs
 from tablestore_engine.sql.scanner import quote_name, quote_string
@@ -313,7 +312,7 @@ class Resolver:
                 return []
             return [(one.name, one.dataType.simpleString(), one.nullable) for one in shape.fields]
 
-        return system_view_sql(view.columns, view.rows(columns_of))
+        return self._tables.system_rows(view.columns, view.rows(columns_of))
 
     def _ensure_function(self, written: Name, statement: StatementNames, *, depth: int) -> None:
         """Register a function as this statement sees it, after the names in its text."""
