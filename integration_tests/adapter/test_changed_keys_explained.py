@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
+import sys
 
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_changed_keys_soundness import ORDERS, PEOPLE, PRODUCTS, feed, model
@@ -64,3 +67,29 @@ def test_time_of_the_run_is_an_input_of_its_own(feed: Shop) -> None:
         "changes of the time of the run: deltas; each run reads demo.people (4 rows, 1 file, N)",
         "changes of the time of the run find their keys by a join with demo.people (4 rows, 1 file, N)",
     ]
+
+
+def test_command_prints_the_lines_of_dbt_compile_alone(feed: Shop) -> None:
+    """`tablestore explain model` in a process of its own, as JSON. A model of another kind is refused by name (TS1993),
+    and an error of dbt ends with status 1.
+    """
+    model(feed, "means", f"select customer as id, avg(amount) as a from {ORDERS} group by customer")
+    feed.write("models/plain.sql", f"select id from {ORDERS}")
+    lines = explained(feed, "means")
+    folder = str(feed.folder)
+
+    def tablestore(name: str, *words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "tablestore_engine.cli.main", "explain", "model", name, *words]
+        command += ["--project-dir", folder, "--profiles-dir", folder]
+        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+    done = tablestore("means", "--json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert [re.sub(r", \d[\d.]* [KM]?B\)", ", N)", one["line"]) for one in found] == lines
+    assert {(one["model"], one["is_warning"]) for one in found} == {("demo.means", False)}
+    done = tablestore("plain")
+    assert (done.returncode, "TS1993" in done.stderr) == (1, True)
+    model(feed, "means", f"select customer as id, now() as a from {ORDERS}")
+    done = tablestore("means")
+    assert (done.returncode, "TS1871" in done.stderr) == (1, True)

@@ -47,6 +47,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "tail": _ours("tail", "changes as they are committed, a line for each row"),
         "consumers": _ours("consumers", "readers of a table with their progress"),
         "streams": _ours("streams", "tables that follow others, with their lag"),
+        "explain": _ours("explain", "how runs of a changed_keys model follow its inputs"),
         "run-stream": CommandEntry(None, "run streaming models of a dbt project repeatedly"),
     },
     "load data": {

@@ -29,7 +29,8 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def dbt_program() -> Path:
+    """dbt beside this Python. Raises FixRequest TS1962."""
     program = Path(sys.executable).with_name("dbt")
     if not program.exists():
         raise FixRequest(
@@ -38,6 +39,11 @@ def _run(arguments: argparse.Namespace) -> int:
             why=f"{program} is missing",
             fix="install dbt-tablestore with pip in this environment",
         )
+    return program
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    program = dbt_program()
     words = [str(program), *arguments.words]
     if _is_served(arguments.words):
         status = run_served(words, PROGRAM)

@@ -23,7 +23,7 @@ from .conftest import Run
 PROFILE = {"--project-dir", "--profiles-dir", "--profile", "--target"}
 # commands of servers, of dbt itself and of files alone: they open no warehouse
 WITHOUT_WAREHOUSE = {"init", "session", "dbt", "completion", "broker", "s3", "cluster", "demo"}
-OF_DBT = {"run-stream"}  # dbt reads its own profile
+OF_DBT = {"run-stream", "explain"}  # dbt reads its own profile
 
 
 @dataclass
