@@ -264,7 +264,6 @@ REFUSED: dict[str, tuple[str, Kind]] = {
         merge_engine="aggregation",
         fields__n__aggregate_function="theta_sketch",
     ),
-    "partial_update": _refused("merge engine", merge_engine="partial-update"),
     "postponed_bucket": _refused("postponed bucket", bucket="-2"),
     "row_tracking": _refused("row tracking", keyed=False, row_tracking__enabled="true"),
     "orc": _refused("orc", keyed=False, file__format="orc"),

@@ -40,10 +40,11 @@ class ListAgg:
     retracts: bool = False
     is_ordered: bool = True
     changes_lone: bool = True
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """NULL where every text is blank. `distinct`: later texts are split, and only new parts are added."""
-        mine = groups.valid(values)
+        mine = groups.late_first().valid(values)
         frame = pl.DataFrame({"key": mine.keys, "text": as_series(mine.values(values))})
         frame = frame.filter(~_is_blank("text"))
         if self.column.distinct:
@@ -83,6 +84,7 @@ class Collect:
     column: AggregatedColumn
     retracts: bool = True
     is_ordered: bool = True
+    appends_late: bool = True
 
     @property
     def changes_lone(self) -> bool:
@@ -146,6 +148,7 @@ class MergeMap:
     retracts: bool = True
     is_ordered: bool = True
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """NULL where no version adds a map."""
@@ -158,6 +161,9 @@ class MergeMap:
         entries = order_frame([keys]).with_columns(
             pl.Series("group", np.repeat(mine.keys, lengths)),
             pl.Series("away", np.repeat(mine.retracts, lengths)),
+            pl.Series(
+                "late", np.zeros(count, np.bool_) if mine.late is None else np.repeat(mine.late, lengths)
+            ),
         )
         at = self._last_entries(entries)
         added = np.zeros(groups.count, dtype=np.bool_)
@@ -170,8 +176,17 @@ class MergeMap:
 
     def _last_entries(self, entries: pl.DataFrame) -> Index:
         """Places of the newest entry of each key of a map, unless it retracts; in the order of their maps."""
-        names = [name for name in entries.columns if name != "away"]
-        newest = entries.with_row_index("at").unique(names, keep="last", maintain_order=True)
+        names = [name for name in entries.columns if name not in ("away", "late")]
+        counted = entries.with_row_index("at").filter(~pl.col("late"))
+        newest = counted.unique(names, keep="last", maintain_order=True)
+        late = entries.with_row_index("at").filter(pl.col("late") & ~pl.col("away"))
+        if late.height:  # a late entry counts where nothing is when it comes: of these the first
+            found = late.join(
+                newest.select(*names, "away", last="at"), on=names, how="left", suffix="_of_last"
+            )
+            is_free = pl.col("last").is_null() | (pl.col("away_of_last") & (pl.col("at") > pl.col("last")))
+            free = found.filter(is_free).unique(names, keep="first", maintain_order=True)
+            newest = pl.concat([newest.filter(~pl.col("away")), free.select(newest.columns)])
         kept = newest.filter(~pl.col("away")).sort("group", "at")
         return kept.get_column("at").cast(pl.Int64).to_numpy()
 

@@ -41,8 +41,22 @@ class AggregateFunction(Protocol):
     def changes_lone(self) -> bool:
         """Whether the aggregate of a single value may be another value."""
 
+    @property
+    def appends_late(self) -> bool:
+        """Whether a late version of a sequence group is taken in like any other."""
+
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """One value for each key of `groups`, whose rows are numbers of `values`. Raises FixData TS1659, TS1660."""
+
+
+def no_retraction(column: str) -> FixData:
+    """FixData TS1660."""
+    return FixData(
+        "TS1660",
+        f"the aggregate function of column {column} cannot take a value back",
+        why="a row with the kind -U or -D met another version of its key",
+        fix=f"set 'fields.{column}.ignore-retract' = 'true', or leave out retractions ('ignore-delete' = 'true')",
+    )
 
 
 def overflow(column: AggregatedColumn, function: str, java: str) -> FixData:

@@ -40,6 +40,7 @@ class Sum:
     retracts: bool = True
     is_ordered: bool = False
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """Raises FixData TS1659."""
@@ -66,6 +67,7 @@ class Product:
     retracts: bool = True
     is_ordered: bool = False
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """Raises FixData TS1659."""

@@ -24,13 +24,28 @@ class Last:
     retracts: bool = True
     is_ordered: bool = True
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The value of the last version that counts, unless it retracts."""
         mine = groups.valid(values) if self.skips_null else groups
+        if mine.late is not None and mine.late.any():
+            mine = _late_where_nothing_is(mine) if self.skips_null else mine.only(~mine.late)
         found = mine.row_of_each(mine.ends)
         found[mine.present[mine.retracts[mine.ends]]] = NO_ROW
         return pick_values(values, found)
+
+
+def _late_where_nothing_is(groups: VersionGroups) -> VersionGroups:
+    """Without late versions, but for the first one after a retraction, or of a key that has no others."""
+    assert groups.late is not None
+    places = np.arange(len(groups.rows))
+    last = np.maximum.reduceat(np.where(groups.late, -1, places), groups.starts)
+    last_of = np.repeat(last, groups.sizes)
+    counts = groups.late & ~groups.retracts & (places > last_of)
+    first = np.minimum.reduceat(np.where(counts, places, len(places)), groups.starts)
+    is_empty = (last_of < 0) | groups.retracts[last_of]
+    return groups.only(~groups.late | (is_empty & (places == np.repeat(first, groups.sizes))))
 
 
 @dataclass(frozen=True)
@@ -41,10 +56,12 @@ class First:
     retracts: bool = False
     is_ordered: bool = True
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The value of the first version that counts."""
-        mine = groups.valid(values) if self.skips_null else groups
+        mine = groups.late_first()
+        mine = mine.valid(values) if self.skips_null else mine
         return pick_values(values, mine.row_of_each(mine.starts))
 
 
@@ -56,6 +73,7 @@ class Extreme:
     retracts: bool = False
     is_ordered: bool = False
     changes_lone: bool = False
+    appends_late: bool = False
 
     def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The first version with that value."""

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tablestore_engine.errors import FixData, Unsupported
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.aggregate_function import AggregateFunction
+from tablestore_engine.lsm.aggregate_function import AggregateFunction, no_retraction
 from tablestore_engine.lsm.aggregate_picks import First, Last
 from tablestore_engine.lsm.aggregate_registry import make_function
 from tablestore_engine.lsm.combined_rows import combined, groups_of, without_earlier
@@ -23,6 +22,7 @@ from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged
 from tablestore_engine.lsm.merge_ties import tied_rows
+from tablestore_engine.lsm.option_errors import not_exact
 from tablestore_engine.lsm.version_groups import VersionGroups
 from tablestore_engine.options import FieldOptions, OptionSet
 
@@ -74,16 +74,6 @@ class Aggregation:
         return function.fold(values, groups)
 
 
-def no_retraction(column: str) -> FixData:
-    """FixData TS1660."""
-    return FixData(
-        "TS1660",
-        f"the aggregate function of column {column} cannot take a value back",
-        why="a row with the kind -U or -D met another version of its key",
-        fix=f"set 'fields.{column}.ignore-retract' = 'true', or leave out retractions ('ignore-delete' = 'true')",
-    )
-
-
 def make_aggregation(schema: TableSchema) -> Aggregation:
     """The engine of a table. Raises Unsupported TS1661, TS1667; FixRequest TS1662, TS1665."""
     options, fields = OptionSet(schema.options), FieldOptions(schema.options)
@@ -98,9 +88,8 @@ def make_aggregation(schema: TableSchema) -> Aggregation:
     removes = options.boolean("aggregation.remove-record-on-delete")
     first = [name for name, function in functions.items() if isinstance(function, First)]
     if removes and first:
-        raise Unsupported(
-            "TS1667",
-            f"column {first[0]}: first_value and first_non_null_value do not go with removed rows",
+        raise not_exact(
+            f"the first value of column {first[0]} with removed rows",
             why="what is first after aggregation.remove-record-on-delete depends on compactions in Paimon",
             fix="use another aggregate function, or leave aggregation.remove-record-on-delete out",
         )

@@ -26,7 +26,7 @@ from tablestore_engine.lsm.version_stack import VersionStack
 def merge_combining(engine: MergeEngine, incoming: IncomingRecords, stored: StoredRecords) -> MergeResult:
     """What each key holds. REQUIRES `stored.rows`, and their `order` when the incoming rows are a stack."""
     height = len(incoming.deletes)
-    if incoming.stack is None:
+    if incoming.stack is None or _moves_up(incoming):
         versions, touched = _beside_stored(engine, incoming, stored)
     else:
         versions, touched = _stack_with_stored(incoming.stack, stored), np.arange(height)
@@ -76,9 +76,16 @@ def _beside_stored(
 
 def _changed_alone(engine: MergeEngine, incoming: IncomingRecords) -> Mask:
     """Keys whose incoming version the engine may change though it is alone; rows of a statement stay as they are."""
-    if incoming.replaces:
+    if incoming.replaces or _moves_up(incoming):
         return np.zeros(len(incoming.deletes), dtype=np.bool_)
     return np.ones(len(incoming.deletes), dtype=np.bool_) if engine.merges_lone else incoming.deletes
+
+
+def _moves_up(incoming: IncomingRecords) -> bool:
+    """Whether Paimon would move the file of these rows to the top level as it is: nothing is stored, none retracts."""
+    if incoming.stack is not None and len(incoming.stack.keys) > len(incoming.deletes):
+        return False
+    return incoming.into_empty and not incoming.deletes.any()
 
 
 def _stack_with_stored(stack: VersionStack, stored: StoredRecords) -> Versions:

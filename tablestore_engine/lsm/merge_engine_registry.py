@@ -15,11 +15,13 @@ from tablestore_engine.lsm.aggregation import make_aggregation
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.first_row import FirstRow
 from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.partial_update_options import make_partial_update
 
 ENGINES: dict[str, Callable[[TableSchema], MergeEngine]] = {
     "deduplicate": lambda _schema: Deduplicate(),
     "first-row": lambda _schema: FirstRow(),
     "aggregation": make_aggregation,
+    "partial-update": make_partial_update,
 }
 
 

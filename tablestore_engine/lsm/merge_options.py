@@ -8,16 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.merge_engine_registry import get_engine
+from tablestore_engine.lsm.option_errors import refused_option
 from tablestore_engine.options import DEFAULT_FUNCTION, FieldOptions, OptionSet
 
-_AGGREGATING = ("aggregation",)
-_NO_FUNCTIONS = "aggregate functions need a key, and merge-engine aggregation"
+_AGGREGATING = ("aggregation", "partial-update")
+_NO_FUNCTIONS = "aggregate functions need a key, and merge-engine aggregation or partial-update"
 _OF_FUNCTIONS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
 _READ_BY = {"distinct": ("listagg", "collect"), "list-agg-delimiter": ("listagg",)}
-_OF_ENGINES = {"aggregation.remove-record-on-delete": "aggregation"}
+_OF_ENGINES = {
+    "aggregation.remove-record-on-delete": "aggregation",
+    "partial-update.remove-record-on-delete": "partial-update",
+    "partial-update.remove-record-on-sequence-group": "partial-update",
+}
 # merge engine → options of a new table that differ from those of other keyed tables
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {"first-row": {"deletion-vectors.enabled": "false"}}
 
@@ -66,6 +70,9 @@ def _check_fields(name: str, schema: TableSchema) -> None:
                     key, f"there is no column {','.join(parsed.columns)!r}", "correct the column"
                 )
             _check_field(key, option, column, schema)
+    for key in fields.keys("sequence-group"):
+        if name != "partial-update":
+            raise refused_option(key, "only merge-engine partial-update has sequence groups")
     for key, engine in _OF_ENGINES.items():
         if OptionSet(schema.options).find(key) not in (None, "false") and name != engine:
             raise refused_option(key, f"only merge-engine {engine} reads it")
@@ -85,10 +92,3 @@ def _check_field(key: str, option: str, column: str, schema: TableSchema) -> Non
         raise refused_option(
             key, "aggregation.remove-record-on-delete contradicts it, and Paimon refuses both together"
         )
-
-
-def refused_option(key: str, why: str, fix: str = "leave it out, or use another merge engine") -> FixRequest:
-    """FixRequest TS1658."""
-    return FixRequest(
-        "TS1658", f"option {key!r} does not go with the merge engine of the table", why=why, fix=fix
-    )

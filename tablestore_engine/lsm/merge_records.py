@@ -19,6 +19,7 @@ class IncomingRecords:
 
     stack      all versions of the keys, of which `rows` has one each: of level 0, for engines that combine
     replaces   they come from a statement or an overwrite: a delete is a delete
+    into_empty   nothing is stored yet
     """
 
     rows: pa.Table
@@ -26,6 +27,7 @@ class IncomingRecords:
     update_befores: Mask | None = None
     stack: VersionStack | None = None
     replaces: bool = False
+    into_empty: bool = False
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ INVARIANT  places ascend by key, of each key the oldest version first; a key may
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,18 +23,32 @@ NO_ROW = -1
 
 @dataclass(frozen=True)
 class VersionGroups:
-    """By place: `rows` (numbers of rows), `keys` (0 … count - 1) and `retracts`."""
+    """By place: `rows` (numbers of rows), `keys` (0 … count - 1) and `retracts`.
+
+    late   versions that their sequence group calls older than one before them: they count as if they had come first
+           (None: none)
+    """
 
     rows: Index
     keys: Index
     count: int
     retracts: Mask
+    late: Mask | None = None
 
     def only(self, places: Mask) -> VersionGroups:
         """Without the other versions; the keys keep their numbers."""
         if bool(places.all()):
             return self
-        return replace(self, rows=self.rows[places], keys=self.keys[places], retracts=self.retracts[places])
+        late = None if self.late is None else self.late[places]
+        return VersionGroups(self.rows[places], self.keys[places], self.count, self.retracts[places], late)
+
+    def late_first(self) -> VersionGroups:
+        """Late versions before the others, the last of them first: each was put before all that was there."""
+        if self.late is None or not self.late.any():
+            return self
+        places = np.arange(len(self.rows))
+        order = np.lexsort((np.where(self.late, -places, places), ~self.late, self.keys))
+        return VersionGroups(self.rows[order], self.keys, self.count, self.retracts[order])
 
     def valid(self, column: pa.ChunkedArray) -> VersionGroups:
         """Only versions whose value is not NULL."""

@@ -65,8 +65,8 @@ NOT_BUILT = (
         "changelog-producer.row-deduplicate compares all columns",
     ),
     NotBuilt(
-        r"fields\..+\.(sequence-group|nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
-        r"(partial-update|first-row|deduplicate)\..+",
+        r"fields\..+\.(nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
+        r"(partial-update|first-row|deduplicate)\.ignore-delete",
         "no merge engine that is built reads it",
         _OFF,
     ),

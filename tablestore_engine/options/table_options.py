@@ -43,7 +43,7 @@ class Scope(StrEnum):
     ENGINE = "engine"  # our own bookkeeping
 
 
-MERGE_ENGINES = ("deduplicate", "first-row", "aggregation")
+MERGE_ENGINES = ("deduplicate", "first-row", "aggregation", "partial-update")
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,15 @@ _ROWS = (  # one option, one row
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
     Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
     Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
-    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}. deduplicate: the newest version. first-row: the first one, for ever; such a table has no deletion vectors. aggregation: each column is an aggregate.", ("deduplicate", "partial-update", "aggregation", "first-row")),
+    Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}. deduplicate: the newest version. first-row: the first one, for ever; such a table has no deletion vectors. aggregation: each column is an aggregate. partial-update: of each column the newest value that is not NULL.", ("deduplicate", "partial-update", "aggregation", "first-row")),
     Option("fields.<column>.aggregate-function", _E, None, Scope.MERGE, True, "aggregation: how the values of the column become one. Stored rows are not aggregated again after a change.", AGGREGATE_FUNCTIONS),
     Option("fields.default-aggregate-function", _E, None, Scope.MERGE, True, "The same for columns without their own; absent: last_non_null_value.", AGGREGATE_FUNCTIONS),
     Option("fields.<column>.ignore-retract", _B, "false", Scope.MERGE, True, "aggregation: retractions (-U, -D) leave the column as it is."),
     Option("fields.<column>.distinct", _B, "false", Scope.MERGE, True, "listagg and collect: equal parts or elements count once."),
     Option("fields.<column>.list-agg-delimiter", _S, ",", Scope.MERGE, True, "listagg: what stands between two texts."),
+    Option("fields.<column>.sequence-group", _C, None, Scope.MERGE, True, "partial-update: columns whose newest values are those of the rows with the largest value of this column. Several columns, separated by commas, order together: fields.a,b.sequence-group."),
+    Option("partial-update.remove-record-on-delete", _B, "false", Scope.MERGE, False, "partial-update without sequence groups: a -D removes the row of its key. pypaimon refuses tables with it."),
+    Option("partial-update.remove-record-on-sequence-group", _C, None, Scope.MERGE, False, "partial-update: a -D that is not late in the sequence group of these columns removes the row."),
     Option("aggregation.remove-record-on-delete", _B, "false", Scope.MERGE, False, "aggregation: a -D removes the row of its key instead of taking its values back. pypaimon refuses tables with it."),
     Option("ignore-delete", _B, "false", Scope.MERGE, False, "true: rows that retract (-U, -D) are left out when they are written, and passed over where they are stored. DELETE and overwrites still take rows away."),
     Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
@@ -171,7 +174,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS}
 _OLD_KEYS = {row.old_key: row for row in _ROWS if row.old_key is not None}
 GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "tablestore.log-start-snapshot"})
 _OF_COLUMN = re.compile(
-    r"fields\..+\.(stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter)"
+    r"fields\..+\.(stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter|sequence-group)"
 )
 
 

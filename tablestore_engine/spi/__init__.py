@@ -38,7 +38,7 @@ from tablestore_engine.log.kafka.client_settings import (
     read_settings,
 )
 from tablestore_engine.log.sink import LogPosition, LogWriter
-from tablestore_engine.options import MERGE_ENGINES, OPTIONS, Scope, check_options, is_credential
+from tablestore_engine.options import OPTIONS, Scope, check_options, is_credential
 from tablestore_engine.postgres.connect_rest import ConnectInfo, connector_status
 from tablestore_engine.postgres.database_source import DatabaseSource, parse_source
 from tablestore_engine.runtime.interrupts import stopped_by_signals, wake_at_signals
@@ -96,7 +96,6 @@ __all__ = [
     "FORGET_ALL",
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
-    "MERGE_ENGINES",
     "MOMENT",
     "OPTIONS",
     "PENDING",

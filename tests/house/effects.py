@@ -147,11 +147,12 @@ def _changelog(root: Path, options: Options) -> object:
 
 
 _AGGREGATION = {"merge-engine": "aggregation"}
+_PARTIAL = {"merge-engine": "partial-update"}
 _SUM = {"fields.n.aggregate-function": "sum"}
 _LISTAGG = {"fields.name.aggregate-function": "listagg"}
 
 
-def _merged_row(base: Options, *, deletes: bool = False) -> See:
+def _merged_row(base: Options, *, deletes: bool = False, n: int = 4) -> See:
     """The row of a key after two versions, the larger `n` first, and a delete if asked."""
 
     def see(root: Path, options: Options) -> object:
@@ -159,7 +160,8 @@ def _merged_row(base: Options, *, deletes: bool = False) -> See:
         put(store, row(1, "b", 9))
         put(store, row(1, "b", 3))
         if deletes:
-            delete(store, row(1, "b", 4))
+            refused = _code(lambda: delete(store, row(1, "b", n)))
+            return refused, rows_of(store)
         return rows_of(store)
 
     return see
@@ -487,6 +489,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "merge-engine": ((None, "first-row"), _survivor({})),
     "ignore-delete": ((None, "true"), _rows_after_a_delete),
     "fields.default-aggregate-function": ((None, "max"), _merged_row(_AGGREGATION)),
+    "partial-update.remove-record-on-delete": ((None, "true"), _merged_row(_PARTIAL, deletes=True)),
+    "partial-update.remove-record-on-sequence-group": (
+        (None, "n"),
+        _merged_row({**_PARTIAL, "fields.n.sequence-group": "name"}, deletes=True, n=10),
+    ),
     "aggregation.remove-record-on-delete": (
         (None, "true"),
         _merged_row({**_AGGREGATION, **_SUM}, deletes=True),
@@ -603,6 +610,7 @@ EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
         (None, "sum", "product", "max"),
         _merged_row(_AGGREGATION),
     ),
+    "fields.<column>.sequence-group": ("fields.n.sequence-group", (None, "name"), _merged_row(_PARTIAL)),
     "fields.<column>.ignore-retract": (
         "fields.n.ignore-retract",
         (None, "true"),

@@ -60,11 +60,16 @@ TOYS: dict[str, tuple[MergeEngine, Fold]] = {
 ORACLES: dict[str, Fold] = {
     "deduplicate": lambda _old, new: new,
     "first-row": _keep_first,
+    "partial-update": lambda _old, new: new,  # of values that are not NULL
     "aggregation": lambda old, new: (new[0], True, old[2] + new[2], new[3]),
     **{name: fold for name, (_, fold) in TOYS.items()},
 }
 WHOLE_ROWS = ["deduplicate", "deduplicate-in-pairs", "keep-first"]  # that readers merge, and with retractions
-ADDS_ONLY = ["first-row", "aggregation"]  # retractions: tests/laws/test_aggregate_laws.py
+ADDS_ONLY = [
+    "first-row",
+    "aggregation",
+    "partial-update",
+]  # retractions: test_aggregate_laws, test_partial_update_laws
 NO_VECTORS = ["first-row"]
 OPTIONS = {"aggregation": {"fields.v.aggregate-function": "sum"}}
 

@@ -90,7 +90,9 @@ def merge_batch(
         with run, log:
             held = None  # a changelog that is the run, as long as it may be all there is
             for step in find_steps(files.reader, state, incoming, masks, cache):
-                settled = _settle(files, step, masks, target, next_number=tally.next_number)
+                settled = _settle(
+                    files, step, masks, target, next_number=tally.next_number, has_files=bool(state.files)
+                )
                 run.add(settled.run)
                 held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
                 tally.add(settled)
@@ -147,11 +149,18 @@ def _log_on(
 
 
 def _settle(
-    files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target, *, next_number: int
+    files: DataFiles,
+    step: MergeStep,
+    masks: dict[str, Mask],
+    target: Target,
+    *,
+    next_number: int,
+    has_files: bool,
 ) -> _Settled:
     batch = step.batch
     found = _fetch_old(files, step, masks, target)
-    result = _merge(files, batch, found, replaces=target.picks is not None)
+    replaces = target.picks is not None
+    result = _merge(files, batch, found, replaces=replaces, into_empty=not has_files)
     decision = decide(result, identical=_identical(batch, target, found, result))
     numbers = (
         next_number + np.arange(len(decision.written))
@@ -242,7 +251,7 @@ def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, .
     return files.traits.sequence_fields if batch.sequence is not None else ()
 
 
-def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool) -> MergeResult:
+def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool, into_empty: bool) -> MergeResult:
     """The batch and the stored rows that it hits. The sequence field does not protect rows that are replaced."""
     hits = found.hits.incoming
     newer = None
@@ -251,7 +260,9 @@ def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool) -> 
         newer = None if stored is None else stored_newer(batch.sequence.at(hits), stored)
     return merge_with_stored(
         files.traits.merge_engine,
-        IncomingRecords(batch.rows, batch.deletes, batch.update_befores, batch.stack, replaces),
+        IncomingRecords(
+            batch.rows, batch.deletes, batch.update_befores, batch.stack, replaces, into_empty=into_empty
+        ),
         StoredRecords(hits, found.old, newer, found.picked, _stored_order(files, batch, found)),
     )
 

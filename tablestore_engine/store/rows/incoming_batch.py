@@ -218,9 +218,10 @@ def _merged(
         keys, field = keys[winners], None if field is None else field.at(winners)
     if merged.columns:
         field = sequence_of(source, traits)
-    update_befores = (
-        None if versions.update_befores is None else versions.update_befores[winners] & merged.deletes
-    )
+    update_befores = None
+    if versions.update_befores is not None:  # of several versions the outcome is a row or -D
+        is_lone = versions.ends[versions.starts]
+        update_befores = versions.update_befores[winners] & is_lone
     return Batch(
         source, at, keys, merged.deletes, field, None if numbers is None else numbers[winners], update_befores
     )

@@ -12,7 +12,7 @@ from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignore
 from dbt.adapters.tablestore.config.model_config import OWN_KEYS, TableSettings, read_settings
 from dbt.adapters.tablestore.config.streaming_keys import Streaming
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
-from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
+from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.options import OPTIONS
 from tablestore_engine.spi import OutputMode
 
@@ -194,7 +194,6 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({"log_system": "kafka"}, "TS1815"),
         ({"kafka": {"sasl.password": "x"}, **LOGGED}, "TS1818"),
         ({"table_properties": {"kafka.ssl.key.location": "x"}}, "TS1818"),
-        ({**KEYED, "merge_engine": "partial-update"}, "TS1820"),
         ({**KEYED, "fields": {"n": {"aggregate": "sum"}}}, "TS1811"),
         ({**KEYED, "fields": {"n": {"aggregate_function": "summ"}}}, "TS1007"),
         ({**KEYED, "fields": {"n": "sum"}}, "TS1811"),
@@ -279,12 +278,6 @@ def test_the_nearest_key_is_named() -> None:
 def test_keys_of_others_are_left_alone(key: str) -> None:
     """Packages and other adapters keep their own config keys."""
     read({key: "x", "materialized": "table"})
-
-
-def test_unbuilt_features_are_unsupported_not_wrong() -> None:
-    """The class tells a caller that the request was fine and the engine is not there yet."""
-    with pytest.raises(Unsupported):
-        read({"merge_engine": "partial-update", "primary_key": ["id"]})
 
 
 def test_an_eventual_log_is_an_option_of_the_table() -> None:
@@ -422,6 +415,7 @@ def test_rules_of_columns_are_table_options() -> None:
             "ignore_delete": True,
             "fields": {
                 "amount": {"aggregate_function": "sum", "ignore_retract": True},
+                "at,part": {"sequence_group": ["a", "b"]},
                 "tags": {"aggregate_function": "listagg", "distinct": True, "list_agg_delimiter": "; "},
             },
         }
@@ -432,6 +426,7 @@ def test_rules_of_columns_are_table_options() -> None:
         "ignore-delete": "true",
         "fields.amount.aggregate-function": "sum",
         "fields.amount.ignore-retract": "true",
+        "fields.at,part.sequence-group": "a,b",
         "fields.tags.aggregate-function": "listagg",
         "fields.tags.distinct": "true",
         "fields.tags.list-agg-delimiter": "; ",

@@ -49,6 +49,7 @@ def test_every_config_key_and_strategy_has_a_decision() -> None:
         "sequence.field.sort-order", "changelog-producer", "changelog-producer.row-deduplicate",
         "deletion-vectors.enabled", "deletion-vectors.bitmap64", "write-only",
         "fields.default-aggregate-function", "aggregation.remove-record-on-delete",  # read by merge engines
+        "partial-update.remove-record-on-delete", "partial-update.remove-record-on-sequence-group",
         *(key for key in OPTIONS if key.startswith("fields.<column>.")),
     }  # fmt: skip
     assert merging - no_choice <= set(NEUTRAL_OPTIONS)

@@ -71,7 +71,7 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"type": "format-table"}, False),
         ({"map.storage-layout": "x"}, False),
         ({"pk-vector.index.columns": "v"}, False),
-        ({"merge-engine": "partial-update"}, False),
+        ({"merge-engine": "magic"}, False),
         ({"fields.v.aggregate-function": "theta_sketch", "merge-engine": "aggregation"}, False),
         ({"record-level.expire-time": "1 d"}, False),
         ({"fields.v.default-value": "1"}, False),
@@ -150,7 +150,7 @@ def test_all_reasons_are_named_at_once() -> None:
     with pytest.raises(
         Unsupported, match=r"row tracking.*(?s:.)*merge engine|merge engine.*(?s:.)*row tracking"
     ):
-        check_readable(_with({"row-tracking.enabled": "true", "merge-engine": "partial-update"}))
+        check_readable(_with({"row-tracking.enabled": "true", "merge-engine": "magic"}))
 
 
 def test_binary_partitions_are_refused() -> None:

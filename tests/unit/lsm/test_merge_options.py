@@ -12,12 +12,38 @@ from tests.unit.store.bucket_world import make_schema
 
 AGGREGATION = {"merge-engine": "aggregation"}
 REMOVING = {**AGGREGATION, "aggregation.remove-record-on-delete": "true"}
-COLUMNS = {"id": "BIGINT", "n": "INT", "t": "STRING", "at": "INT"}
+PARTIAL = {"merge-engine": "partial-update"}
+GROUP = {**PARTIAL, "fields.at.sequence-group": "n"}
+COLUMNS = {"id": "BIGINT", "n": "INT", "t": "STRING", "at": "INT", "u": "STRING"}
 
 
 @pytest.mark.parametrize(
     ("options", "code"),
     [
+        ({**PARTIAL, "fields.at.sequence-group": "n,t", "fields.n.aggregate-function": "sum"}, None),
+        ({**PARTIAL, "partial-update.remove-record-on-delete": "true"}, None),
+        ({**PARTIAL, "fields.n.aggregate-function": "last_non_null_value"}, None),
+        ({**PARTIAL, "fields.n.aggregate-function": "sum"}, "TS1658"),
+        ({**PARTIAL, "fields.at.sequence-group": "n,m"}, "TS1658"),
+        ({**PARTIAL, "fields.at.sequence-group": "id"}, "TS1658"),
+        ({**PARTIAL, "fields.at.sequence-group": "n", "fields.t.sequence-group": "n"}, "TS1658"),
+        ({**AGGREGATION, "fields.at.sequence-group": "n"}, "TS1658"),
+        ({**GROUP, "partial-update.remove-record-on-delete": "true"}, "TS1658"),
+        ({**GROUP, "partial-update.remove-record-on-sequence-group": "n"}, "TS1658"),
+        (
+            {**GROUP, "partial-update.remove-record-on-sequence-group": "at", "ignore-delete": "true"},
+            "TS1658",
+        ),
+        ({**GROUP, "fields.n.aggregate-function": "first_non_null_value"}, "TS1667"),
+        (
+            {
+                **PARTIAL,
+                "fields.at.sequence-group": "n",
+                "fields.t.sequence-group": "u",
+                "partial-update.remove-record-on-sequence-group": "at,t",
+            },
+            "TS1667",
+        ),
         ({**AGGREGATION, "fields.n.aggregate-function": "sum"}, None),
         ({**AGGREGATION, "fields.default-aggregate-function": "max", "sequence.field": "at"}, None),
         ({**AGGREGATION, "fields.t.aggregate-function": "listagg", "fields.t.distinct": "true"}, None),

@@ -16,6 +16,7 @@ _OF_COLUMN = {
     "ignore_retract": "ignore-retract",
     "distinct": "distinct",
     "list_agg_delimiter": "list-agg-delimiter",
+    "sequence_group": "sequence-group",
     "stats_mode": "stats-mode",
 }
 # key of the model → table option

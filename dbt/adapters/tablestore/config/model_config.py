@@ -35,8 +35,8 @@ from dbt.adapters.tablestore.config.value_shapes import (
     read_word,
     text_of,
 )
-from tablestore_engine.api import FixRequest, Unsupported
-from tablestore_engine.spi import MERGE_ENGINES, OPTIONS, check_options
+from tablestore_engine.api import FixRequest
+from tablestore_engine.spi import check_options
 
 PUBLISH_POLICIES = ("auto", "on_tests", "always", "manual", "all_or_nothing")
 INCREMENTAL = ("incremental", "tablestore")  # materializations whose later runs add to the table
@@ -170,7 +170,6 @@ def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> 
         contract_changes=read_choice(name, "contract_changes", values, ("refused", "allowed"), "refused"),
     )
     _refuse_contradictions(name, settings, values, brokers)
-    _refuse_unbuilt(name, settings)
     return settings
 
 
@@ -374,15 +373,3 @@ def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
         fix = f"remove {refused}, or use incremental_strategy='merge'"
         return f"{refused} does not go with {strategy}", fix
     return None
-
-
-def _refuse_unbuilt(name: str, settings: TableSettings) -> None:
-    options = dict(settings.options)
-    engine, built = options.get("merge-engine", "deduplicate"), ", ".join(MERGE_ENGINES)
-    if engine not in MERGE_ENGINES and engine in OPTIONS["merge-engine"].values:
-        raise Unsupported(
-            "TS1820",
-            f"model {name}: merge_engine={engine!r} is not built yet",
-            why=f"only {built} is written so far",
-            fix="remove merge_engine, or compute the merged row in the model",
-        )
