@@ -39,8 +39,8 @@ SNAPSHOT = (
 TEST = "models: [{name: gated, columns: [{name: id, data_tests: [{not_null: {name: no_gap}}]}]}]"
 # File operations of the first run and of a second one with one changed row, in a schema of these tables; rounded up.
 LIMITS = {
-    COMMAND: (10, 60), "fed": (70, 62), "shown": (14, 12), "whole": (72, 50), "merged": (78, 58),
-    "gated": (106, 108), "no_gap": (114, 94), "keyed": (96, 90), "streamed": (132, 132), "kept": (108, 156),
+    COMMAND: (10, 44), "fed": (66, 46), "shown": (12, 12), "whole": (64, 34), "merged": (70, 42),
+    "gated": (88, 80), "no_gap": (108, 86), "keyed": (76, 46), "streamed": (76, 48), "kept": (76, 48),
 }  # fmt: skip
 
 

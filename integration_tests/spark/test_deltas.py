@@ -50,13 +50,13 @@ def apply_deltas(
         tuple(row[at] for at in numbers): tuple(row)
         for row in engine.query(f"select * from {name}").collect()
     }
-    if found.view is not None:
-        for *row, kind in engine.spark.table(found.view).collect():
-            found_key = tuple(row[at] for at in numbers)
-            if kind:
-                del rows[found_key]
-            else:
-                rows[found_key] = tuple(row)
+    known = [] if found.table is None else list(zip(*found.table.to_pydict().values(), strict=True))
+    for *row, kind in known if found.view is None else engine.spark.table(found.view).collect():
+        found_key = tuple(row[at] for at in numbers)
+        if kind:
+            del rows[found_key]
+        else:
+            rows[found_key] = tuple(row)
     everything = Counter(tuple(row) for row in new.collect())
     if found.again.view is not None:
         for one in engine.spark.table(found.again.view).collect():

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.api.table import Table
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.spark.merged_rows import FindRows, StoredRows
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.table_version import TableVersion
@@ -19,16 +20,21 @@ from tablestore_engine.warehouse.warehouse import Warehouse
 
 
 class ChangedKeys:
-    """Of one engine. `running`: while the thread works, so that it can be stopped."""
+    """Of one engine. `running`: while the thread works, so that it can be stopped. `seen`: see Overrides."""
 
-    def __init__(self, warehouse: Warehouse, running: Callable[[], AbstractContextManager[None]]) -> None:
-        self._warehouse, self._running = warehouse, running
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        running: Callable[[], AbstractContextManager[None]],
+        seen: SeenStates | None = None,
+    ) -> None:
+        self._warehouse, self._running, self._seen = warehouse, running, seen
 
     @contextmanager
     def trace(self, sql: str, *, versions: Mapping[str, TableVersion]) -> Iterator[TracedQuery]:
         """The query over these states of its tables, analyzed and not run. Raises what Spark's analysis raises."""
         with self._running():
-            yield TracedQuery(self._warehouse.resolver, sql, to_overrides(versions))
+            yield TracedQuery(self._warehouse.resolver, sql, to_overrides(versions, seen=self._seen))
 
     def stored_rows(self, table: Table) -> FindRows:
         """Finds rows of a table by its primary key, in the state that the handle sees. REQUIRES that it has a key.

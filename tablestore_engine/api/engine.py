@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from typing import Any, Self
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +29,8 @@ from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import ReadLog
-from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
+from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.datasource.spark_source import register_source
 from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
 from tablestore_engine.ingest.open_ingest import open_ingest
@@ -44,6 +46,7 @@ from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.session import SparkSettings, make_active
 from tablestore_engine.spark.stream_outline import outline_streams
 from tablestore_engine.sql.parser import parse
+from tablestore_engine.sql.statement import Query
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
 from tablestore_engine.warehouse.log.former_logs import FormerLogs
@@ -108,6 +111,18 @@ class Engine(EngineNames):
             say=say,
         )
         self._is_registered = False
+        self._seen: SeenStates | None = None
+
+    def looking_once(self) -> Engine:
+        """The same engine for one piece of work of one thread: it looks each table up once, and reads that state until
+        it has written the table. A write that finds a newer state there is planned again, as always.
+        """
+        made = copy(self)
+        made._seen = SeenStates()
+        return made
+
+    def _overrides(self, versions: Versions, reads: ReadLog | None = None) -> Overrides:
+        return to_overrides(versions, reads, self._seen)
 
     def __repr__(self) -> str:
         """`Engine('/data/warehouse')`; it looks at no file."""
@@ -156,7 +171,7 @@ class Engine(EngineNames):
     def query(self, text: str, *, versions: Versions = NO_VERSIONS) -> DataFrame:
         """A query as a DataFrame; every table in it is pinned to one state."""
         with self._warehouse.running(needs_spark=True):
-            return self._warehouse.resolver.query(text, to_overrides(versions))
+            return self._warehouse.resolver.query(text, self._overrides(versions))
 
     def sql(self, text: str, *, versions: Versions = NO_VERSIONS, reads: ReadLog | None = None) -> SqlResult:
         """Run one statement completely; `reads` notes what it read. Raises TS15xx for what is not understood.
@@ -164,7 +179,9 @@ class Engine(EngineNames):
         >>> engine.sql("select region, sum(amount) from demo.orders group by 1 order by 1").rows  # doctest: +SPARK
         (('eu', 40.0), ('us', 20.0))
         """
-        statement, overrides = parse(text), to_overrides(versions, reads)
+        statement, overrides = parse(text), self._overrides(versions, reads)
+        if not isinstance(statement, Query):  # it may change what was seen
+            overrides = to_overrides(versions, reads)
         counted = answer_without_spark(self._warehouse, text, overrides)
         if counted is not None:
             return SqlResult(counted.columns, counted.rows)
@@ -192,13 +209,13 @@ class Engine(EngineNames):
     ) -> tuple[ColumnInfo, ...]:
         """Columns of a query; it is analysed, not run. `reads` is told which tables it would read."""
         with self._warehouse.running(needs_spark=True):
-            schema = self._warehouse.resolver.pinned_query(sql, to_overrides(versions, reads))[0].schema
+            schema = self._warehouse.resolver.pinned_query(sql, self._overrides(versions, reads))[0].schema
         return tuple(ColumnInfo(f.name, f.dataType.simpleString(), f.nullable) for f in schema.fields)
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
         with self._warehouse.running(needs_spark=True):
-            _, meanings = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
+            _, meanings = self._warehouse.resolver.pinned_query(sql, self._overrides(versions))
         return frozenset(
             f"{database}.{name}"
             for (database, name), found in meanings.items()
@@ -214,13 +231,13 @@ class Engine(EngineNames):
         """
         names = [self._identifier(name) for name in streams]
         with self._warehouse.running(needs_spark=True):
-            frame, _ = self._warehouse.resolver.pinned_query(sql, to_overrides(versions))
+            frame, _ = self._warehouse.resolver.pinned_query(sql, self._overrides(versions))
             return outline_streams(frame, [(one.database, one.name) for one in names]).clause
 
     @property
     def changed_keys(self) -> ChangedKeys:
         """Queries that are kept up to date by the keys that changes affect."""
-        return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True))
+        return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True), self._seen)
 
     def empty_batches(self) -> EmptyBatches:
         """For one run: batches that have no input, by metadata."""
@@ -240,6 +257,7 @@ class Engine(EngineNames):
             self._warehouse,
             lambda: self._warehouse.running(needs_spark=True),
             self._warehouse.operations.check,
+            self._seen,
         )
 
     def stop(self, thread: threading.Thread) -> None:
@@ -253,7 +271,9 @@ class Engine(EngineNames):
     def columns(self, name: str) -> tuple[ColumnInfo, ...]:
         """Columns of a table (no Spark) or of a view (analysed by Spark)."""
         identifier = self._identifier(name)
-        seen = self._warehouse.stores.find_seen(identifier)
+        stores = self._warehouse.stores
+        known = None if self._seen is None else stores.find_as_seen(identifier, self._seen)
+        seen = stores.find_seen(identifier) if known is None else known.find_seen()
         if seen is not None:
             return shown_columns(seen.latest_schema())
         view = self._warehouse.catalog.views.find(identifier)
@@ -274,7 +294,7 @@ class Engine(EngineNames):
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
-        return write_rows(self._warehouse, self._identifier(name), rows, spec, to_overrides(versions))
+        return write_rows(self._warehouse, self._identifier(name), rows, spec, self._overrides(versions))
 
     def ingest(
         self,

@@ -15,6 +15,7 @@ from tablestore_engine.api.guessed_names import OF_ENGINE, unknown_attribute
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
@@ -24,6 +25,7 @@ class EngineNames:
     """Each call lists the warehouse again; none starts a JVM."""
 
     _warehouse: Warehouse
+    _seen: SeenStates | None
 
     def __getattr__(self, name: str) -> object:
         """Names of other libraries: the error has the call. Raises AttributeError."""
@@ -92,13 +94,15 @@ class EngineNames:
     def find_table(self, name: str) -> Table | None:
         """A handle, None when there is no such table."""
         identifier = self._identifier(name)
+        if self._seen is not None:
+            return self.find_seen_table(name)
         store = self._warehouse.stores.find(identifier)
         return None if store is None else Table(self._warehouse, identifier, store)
 
     def find_seen_table(self, name: str) -> Table | None:
         """A handle whose reads are all of the state that the table has now: one look. None when there is no table."""
         identifier = self._identifier(name)
-        store = self._warehouse.stores.find_as_seen(identifier)
+        store = self._warehouse.stores.find_as_seen(identifier, self._seen)
         return None if store is None else Table(self._warehouse, identifier, store)
 
     def seen_table(self, name: str) -> Table:
@@ -117,8 +121,9 @@ class EngineNames:
         >>> engine.table("demo.orders")
         Table('demo.orders')
         """
+        found = self.find_table(name)
         identifier = self._identifier(name)
-        return Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
+        return found or Table(self._warehouse, identifier, self._warehouse.stores.get(identifier))
 
     def create_table(
         self,

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.catalog.identifier import Identifier
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spark.retractions import Retractions, prove_retractions
 from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
@@ -44,10 +45,18 @@ class StatefulRun:
 
 
 class StatefulStreams:
-    """`running`: while the thread works, so that it can be stopped; `check` raises where it was."""
+    """`running`: while the thread works, so that it can be stopped; `check` raises where it was. `seen`: see
+    Overrides.
+    """
 
-    def __init__(self, warehouse: Warehouse, running: Running, check: Callable[[], None]) -> None:
-        self._warehouse, self._running, self._check = warehouse, running, check
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        running: Running,
+        check: Callable[[], None],
+        seen: SeenStates | None = None,
+    ) -> None:
+        self._warehouse, self._running, self._check, self._seen = warehouse, running, check, seen
 
     def choose_mode(
         self,
@@ -91,7 +100,7 @@ class StatefulStreams:
         result has `_row_kind` and `_snapshot_id`. The query is analyzed, not run.
         """
         named = {Identifier.parse(name): tuple(keys) for name, keys in streams.items()}
-        overrides, resolver = to_overrides(versions), self._warehouse.resolver
+        overrides, resolver = to_overrides(versions, seen=self._seen), self._warehouse.resolver
         with resolver.in_use():
             return prove_retractions(
                 # not pinned_query: where files are left out, the current time is a literal of the plan
@@ -144,7 +153,7 @@ class StatefulStreams:
     ) -> Iterator[StatefulQuery]:
         names = [Identifier.parse(name) for name in streams]
         found = [(one.database, one.name) for one in names]
-        query = StatefulQuery(self._warehouse.resolver, sql, found, to_overrides(versions))
+        query = StatefulQuery(self._warehouse.resolver, sql, found, to_overrides(versions, seen=self._seen))
         try:
             yield query
         finally:

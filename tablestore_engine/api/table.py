@@ -216,7 +216,7 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         return count_changed_rows(self.store, found, at_most=at_most)
 
     def hold_changes(self, consumer_id: str, found: ChangesInput) -> None:
-        """Keep from expiry what comes behind them. Raises FixRequest TS1107, TS1354."""
+        """Keep from expiry what comes behind them. Raises FixRequest TS1107, RetryError TS1365."""
         hold_changes(self.store, consumer_id, found)
 
     def consumers(self) -> tuple[ConsumerFacts, ...]:

@@ -17,7 +17,7 @@ from functools import partial
 
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.functions import FunctionStore
-from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system
+from tablestore_engine.catalog.identifier import Identifier, check_name, check_not_system, is_name
 from tablestore_engine.catalog.near_names import missing_database, missing_table
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
@@ -44,10 +44,9 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import (
     UUID_OPTION,
     find_identity,
-    has_first_schema,
     identity_of,
 )
-from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.metadata.schemas import SchemaStore, holds_table
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
@@ -85,9 +84,7 @@ class FilesystemCatalog:
         return self.fileio.exists(database_location(self.warehouse, check_name("database", database)))
 
     def create_database(self, database: str) -> None:
-        """Make the folder, or a file for it; an existing one is fine. Raises TS1416, TS1539, TS1203 (a new store that
-        cannot hold a table).
-        """
+        """Make the folder, or a file for it; an existing one is fine. Raises TS1416, TS1539, TS1203."""
         check_not_system(database)
         folder = database_location(self.warehouse, check_name("database", database))
         if self.fileio.folders is not None:
@@ -117,16 +114,21 @@ class FilesystemCatalog:
 
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of tables, sorted; empty when the database is missing."""
-        folder = database_location(self.warehouse, check_name("database", database))
-        for name in self.list_replacements(database):
+        folder, (names, _) = database_location(self.warehouse, database), self.list_table_folders(database)
+        looks = [partial(holds_table, self.fileio, f"{folder}/{name}") for name in names]
+        are_tables = self.fileio.run_together(looks)
+        return tuple(name for name, is_one in zip(names, are_tables, strict=True) if is_one)
+
+    def list_table_folders(self, database: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Names of folders that are tables or may be, and of which a replacement waits, each sorted: two listings. What
+        no table of ours can be called is looked at.
+        """
+        folder, waiting = database_location(self.warehouse, database), self.list_replacements(database)
+        for name in waiting:
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
                 self.table_swap(Identifier(database, name)).settle()
-        found = [one for one in self.fileio.list(folder) if one.is_dir]
-        exists, is_flat = self.fileio.exists, self.fileio.folders is None
-        first = partial(has_first_schema, self.fileio)
-        looks = [partial(first, s.path) if is_flat else partial(exists, f"{s.path}/schema") for s in found]
-        are_tables = self.fileio.run_together(looks)
-        return tuple(s.name for s, is_one in zip(found, are_tables, strict=True) if is_one)
+        found = [one.name for one in self.fileio.list(folder) if one.is_dir]
+        return tuple(n for n in found if is_name(n) or holds_table(self.fileio, f"{folder}/{n}")), waiting
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
         """Names of which a replacement waits, sorted."""
@@ -153,9 +155,7 @@ class FilesystemCatalog:
 
     def is_table(self, identifier: Identifier) -> bool:
         """Whether the name's folder holds a table now."""
-        if self.fileio.folders is not None:
-            return bool(self.schemas(identifier).list_ids())
-        return has_first_schema(self.fileio, self.location(identifier))
+        return holds_table(self.fileio, self.location(identifier))
 
     def location(self, identifier: Identifier) -> str:
         """Folder of a table, whether it exists or not."""

@@ -16,9 +16,14 @@ SYSTEM_DATABASE = "information_schema"
 _NAME = re.compile(r"[A-Za-z0-9_]{1,128}")
 
 
+def is_name(name: str) -> bool:
+    """Whether a table or database can have the name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_name(kind: str, name: str) -> str:
     """The name itself. Raises FixRequest TS1401."""
-    if _NAME.fullmatch(name) is None:
+    if not is_name(name):
         raise FixRequest(
             "TS1401",
             f"{kind} name {name!r} cannot be used",

@@ -25,6 +25,7 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
     SnapshotRef,
 )
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.catalog.system_tables.known_tables import AUDIT_LOG, BINLOG, find_metadata_table
 from tablestore_engine.catalog.system_tables.row_tables import row_table_sql
 from tablestore_engine.catalog.system_tables.system_table import SystemState
@@ -61,20 +62,23 @@ class NameLookup:
         self._own_texts.add(sql)
 
     def lookup(
-        self, database: str, name: str, version: TableVersion | None
+        self, database: str, name: str, version: TableVersion | None, seen: SeenStates | None = None
     ) -> ResolvedName | ResolvedSystemView | None:
-        """The current state, or the selected one; None for names that are not ours. A lost version raises NotFound."""
+        """The current state, or the selected one; None for names that are not ours. A lost version raises NotFound.
+
+        `seen`: states that count as the current ones; a table that is not among them is added.
+        """
         if database.lower() == SYSTEM_DATABASE:
             return self._find_system_view(name.lower())
         base, named = split_database(database)
         version = version or named
         system = find_system_name(name)
         if system is not None:
-            return self._lookup_system(base, system, version)
+            return self._lookup_system(base, system, version, seen)
         if not _is_name(base) or not _is_name(name):
             return None
         identifier = Identifier(base, name)
-        store = self._store_of(identifier, version)
+        store = self._store_of(identifier, version, seen)
         if store is not None:
             resolved = resolve_table(store, version)
             if version is None and resolved.snapshot is NO_SNAPSHOT:
@@ -86,13 +90,13 @@ class NameLookup:
         return ResolvedView(view.sql, view.comment, view.column_comments, view.sql in self._own_texts)
 
     def _lookup_system(
-        self, base: str, name: SystemName, version: TableVersion | None
+        self, base: str, name: SystemName, version: TableVersion | None, seen: SeenStates | None
     ) -> ResolvedName | ResolvedSystemView | None:
         """A system table; None when there is no such table. Raises NotFound TS1490."""
         if not _is_name(base) or not _is_name(name.table):
             return None
         identifier = Identifier(base, name.table)
-        store = self._store_of(identifier, version)
+        store = self._store_of(identifier, version, seen)
         return None if store is None else resolve_system_table(store, identifier, name, version)
 
     def knows(self, database: str) -> bool:
@@ -121,10 +125,12 @@ class NameLookup:
         is_volatile = found.parsed(identifier).is_deterministic is False
         return ResolvedFunction(found.sql, is_volatile, found.sql in self._own_texts)
 
-    def _store_of(self, identifier: Identifier, version: TableVersion | None) -> TableStore | None:
+    def _store_of(
+        self, identifier: Identifier, version: TableVersion | None, seen: SeenStates | None
+    ) -> TableStore | None:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
-        if version is None:
-            return self._tables.find_as_seen(identifier)
+        if version is None or (seen is not None and version.staged is None):
+            return self._tables.find_as_seen(identifier, seen)
         store, branch = self._tables.find(identifier), version.staged
         if branch is None:
             return None if store is None else replace(store, pinned=store.context)

@@ -11,6 +11,7 @@ from dataclasses import replace
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.near_names import TABLES, no_such_name
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
@@ -40,17 +41,27 @@ class OpenTables:
             return self.open(identifier).find_seen()  # another table takes a name in two steps
         return seen
 
-    def find_as_seen(self, identifier: Identifier) -> TableStore | None:
+    def find_as_seen(self, identifier: Identifier, seen: SeenStates | None = None) -> TableStore | None:
         """A handle whose calls all read the state that the table has now; None when there is no such table.
 
-        One look at a name that was a table the last time. Others may be views: they are listed first.
+        One look at a name that was a table the last time. Others may be views: they are listed first. `seen`: of the
+        work that looks: a table that it has seen is not looked at.
         """
+        known = None if seen is None else seen.find(identifier)
+        if known is not None:
+            return known
         with self._lock:
             was_table = identifier in self._stores
         if not was_table and self.find(identifier) is None:
             return None
-        seen = self.find_seen(identifier)
-        return None if seen is None else replace(self.open(identifier), pinned=seen)
+        found = self.find_seen(identifier)
+        if found is None:
+            return None
+        snapshots = found.snapshots.seeing(found.newest_snapshot())
+        made = replace(self.open(identifier), pinned=replace(found, snapshots=snapshots))
+        if seen is not None:
+            seen.put(identifier, made)
+        return made
 
     def knows(self, database: str) -> bool:
         """Whether a table of it is open."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tablestore_engine.catalog.read_log import ReadLog, TableRead
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.read.scan import ScanPlan
@@ -108,11 +109,13 @@ class Overrides:
 
     `reads` is told every table that the statement reads, in which state, and whether the text names that state.
     `moment_ms`: what current_timestamp() and its like give, in epoch milliseconds; None: the time when it runs.
+    `seen`: of the work that the statement belongs to; None: of its own.
     """
 
     states: Mapping[tuple[str, str], TableVersion] = field(default_factory=dict)
     reads: ReadLog | None = None
     moment_ms: int | None = None
+    seen: SeenStates | None = None
 
     def version(self, database: str, name: str) -> TableVersion | None:
         """The override of a name, if there is one."""

@@ -41,7 +41,7 @@ def prove_empty(resolver: Resolver, sql: str, overrides: Overrides) -> EmptyQuer
     """None when nothing is proven. Raises what Spark's analysis raises. REQUIRES Resolver.in_use()."""
     frame, names = resolver.whole_query(sql, overrides)
     try:
-        plan = TracedPlan(PlanBuilderNodes(resolver.session), frame, names)
+        plan = TracedPlan(PlanBuilderNodes.of(resolver.session), frame, names)
         condition = find_empty_condition(plan.root, plan.tables)
     except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
         check_connected()

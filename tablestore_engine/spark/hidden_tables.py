@@ -73,7 +73,7 @@ class HiddenTables:
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
-        self._inner = SparkInner(session)
+        self._inner = SparkInner.of(session)
         self._words = DeletionBitmapLiteral(self._inner)
         self._remote = RemoteRelations(session, self._inner, scratch)
         self._changes = ChangeViews(scratch / "changes", self._create, self._scan, self._changes_table)

@@ -36,9 +36,14 @@ def frame_fields(frame: DataFrame) -> tuple[DataField, ...]:
     """Without the column of row kinds; parts of a column are nullable as it is: Spark infers NOT NULL from literals,
     which later rows need not be. Raises FixRequest TS1509 for a type that the format does not have.
     """
+    return struct_fields(frame.schema)
+
+
+def struct_fields(struct: st.StructType) -> tuple[DataField, ...]:
+    """The same of a schema."""
     return tuple(
         DataField(0, field.name, from_spark_type(field.dataType, column=field.name).all_nullable())
-        for field in frame.schema.fields
+        for field in struct.fields
         if field.name != ROW_KIND_COLUMN
     )
 
@@ -142,6 +147,9 @@ def _quoted(name: str) -> str:
 
 def shape_frame(frame: DataFrame, schema: TableSchema) -> DataFrame:
     """The table's columns in order, then the helper columns."""
+    names = [field.name for field in schema.fields]
+    if frame.columns in (names, [*names, ROW_KIND_COLUMN]):
+        return frame  # a column costs several calls to the JVM
     have = {name.lower(): name for name in frame.columns}
     columns = [
         sf.col(quote_name(have[field.name.lower()])).alias(field.name)

@@ -23,6 +23,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.runtime.locks import OrderedLock, Rank
@@ -77,10 +78,10 @@ class LocalChanges:
         self._cache: OrderedDict[str, LocalRows | None] = OrderedDict()
         self._lock = OrderedLock("changed rows", Rank.PROCESS)
 
-    def find(self, table: str, version: TableVersion) -> LocalRows | None:
+    def find(self, table: str, version: TableVersion, seen: SeenStates | None = None) -> LocalRows | None:
         """The rows of a range (schema.table); None: Spark has to read them. Raises what resolving the range raises."""
         database, _, name = table.partition(".")
-        found = self._names.lookup(database, name, version)
+        found = self._names.lookup(database, name, version, seen)
         if not isinstance(found, ResolvedTable) or not all(
             has_spark_type(one.type) for one in found.schema.fields
         ):

@@ -20,9 +20,11 @@ from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import Jvm, each
 from tablestore_engine.spark.run_time_plan import at_moment
 from tablestore_engine.spark.session_definitions import read_functions
+from tablestore_engine.spark.spark_internals import SparkInner
 
 _TYPES = ("DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ")  # tokens of Spark's lexer
 _TEXTS = ("STRING_LITERAL", "DOUBLEQUOTED_STRING")
+_VIEW_LINE = re.compile(r"[\s:+-]*View\b")
 _HAS_TYPE = re.compile(r"\b(?:date|timestamp)", re.IGNORECASE)  # of all texts that have such a token
 
 
@@ -41,10 +43,24 @@ def find_moving_time(session: SparkSession, analyzed: Jvm, texts: Iterable[str])
 
 
 def _view_texts(plan: Jvm) -> Iterator[str]:
+    """Nodes are found by the numbers of their lines, which one call gives. A text in the plan may have lines of its
+    own, and a long plan may be cut: then node by node.
+    """
+    lines = str(plan.treeString()).split("\n")
+    lines = lines[:-1] if lines[-1] == "" else lines
+    if plan.apply(len(lines) - 1) is None or plan.apply(len(lines)) is not None:
+        yield from _views_below(plan)
+        return
+    for view in (plan.apply(at) for at, line in enumerate(lines) if _VIEW_LINE.match(line)):
+        if view.nodeName() == "View" and view.desc().viewText().isDefined():
+            yield str(view.desc().viewText().get())
+
+
+def _views_below(plan: Jvm) -> Iterator[str]:
     if plan.nodeName() == "View" and plan.desc().viewText().isDefined():
         yield str(plan.desc().viewText().get())
     for child in each(plan.children()):
-        yield from _view_texts(child)
+        yield from _views_below(child)
 
 
 # ---- typed literals ----------------------------------------------------------------------------------------
@@ -97,9 +113,9 @@ def find_unknown_time(inner: PlanBuilderNodes, analyzed: Jvm) -> str | None:
 
 def _moving_cast(session: SparkSession, plan: Jvm) -> str | None:
     """Without the plans of its subqueries."""
-    optimizer: Any = session._jvm.org.apache.spark.sql.catalyst.optimizer  # type: ignore[union-attr]
-    before = _rule(optimizer, "ReplaceExpressions").apply(plan)  # to_date() is a cast
-    after = _rule(optimizer, "SpecialDatetimeValues").apply(before)
+    inner = SparkInner.of(session)
+    before = inner.rule("ReplaceExpressions").apply(plan)  # to_date() is a cast
+    after = inner.rule("SpecialDatetimeValues").apply(before)
     return None if bool(after.fastEquals(before)) else _first_difference([before], [after])
 
 
@@ -120,7 +136,3 @@ def _replaced(old: Jvm, new: Jvm) -> str:
     pairs = zip(parts, others, strict=True) if len(parts) == len(others) else ()
     deeper = next(((one, other) for one, other in pairs if not bool(one.fastEquals(other))), None)
     return str(old.sql()) if deeper is None else _replaced(*deeper)
-
-
-def _rule(optimizer: Jvm, name: str) -> Jvm:
-    return getattr(getattr(optimizer, f"{name}$"), "MODULE$")

@@ -6,7 +6,7 @@ INVARIANT  made of attributes and expressions that Spark has analyzed; Spark ana
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
+from functools import cached_property, reduce
 
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner, single
 
@@ -51,7 +51,11 @@ class PlanBuilderNodes(SparkInner):
         return found
 
     def _sign(self, value: int) -> Jvm:
-        return single(self._expressions, "Literal").apply(value)
+        return self._to_literal(value)
+
+    @cached_property
+    def _to_literal(self) -> Jvm:
+        return single(self._expressions, "Literal").apply
 
     def expand(self, node: Jvm, numbers: Sequence[int], child: Jvm) -> Jvm:
         """Some columns of an Expand, by their numbers."""

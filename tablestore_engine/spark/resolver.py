@@ -37,6 +37,7 @@ from tablestore_engine.errors import FixRequest, TablestoreError, Unsupported
 from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.kept_frames import analyzed_once
 from tablestore_engine.spark.local_changes import LocalChanges
 from tablestore_engine.spark.missing_names import (
     DEFAULT_DATABASE,
@@ -66,6 +67,7 @@ from tablestore_engine.sql.table_version import TableVersion, split_database
 
 _ROUNDS_MAX = 200
 _VIEW_DEPTH_MAX = 50
+Make = Callable[[SparkSession, str], DataFrame]
 
 
 class Resolver:
@@ -117,9 +119,7 @@ class Resolver:
     def query(
         self, text: str, overrides: Overrides = NO_OVERRIDES, args: Mapping[str, object] | None = None
     ) -> DataFrame:
-        """The analysed rows of a query, for whoever and as long as he likes; nothing has run yet, but every name is
-        bound to one state.
-        """
+        """The rows of a query, analyzed and not run: each name is bound to one state. The caller may keep the frame."""
         with self._registry.in_use():  # until its states are handed out
             frame, meanings = self.pinned_query(text, overrides, args)
             with self._registry.lock:
@@ -132,18 +132,18 @@ class Resolver:
         text: str,
         overrides: Overrides = NO_OVERRIDES,
         args: Mapping[str, object] | None = None,
-        make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql,
+        make: Make | None = None,
     ) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
-        """What `make` makes of the text, and what each (database, name) of it, in lower case, meant (None: not ours).
+        """What `make` (SparkSession.sql) makes of the text, and what each name in it meant, None: not ours.
 
         REQUIRES in_use() as long as the rows are used.
         """
         with self._registry.lock:
             statement = StatementNames(self._names, overrides, self._session, self._system_view)
             text = self._prepare(text, statement, depth=0)
-            frame = self._analyse(
-                text, statement, partial(SparkSession.sql, args=dict(args)) if args else make
-            )
+            make = partial(SparkSession.sql, args=dict(args)) if args else make
+            analyse, seen = partial(self._analyse, text, statement, make), None if make else overrides.seen
+            frame = analyzed_once(seen, text, statement.meanings, self._registry, analyse)
             if statement.calls_functions:
                 frame = expanded(frame, self._session)
             if overrides.moment_ms is not None:
@@ -160,16 +160,16 @@ class Resolver:
         """
         with self._registry.lock:
             statement = StatementNames(self._names, overrides, session, self._system_view)
-            frame = self._analyse(self._prepare(text, statement, depth=0), statement, session=session)
+            text = self._prepare(text, statement, depth=0)
+            analyse = partial(self._analyse, text, statement, session=session)
+            seen = overrides.seen if session is self._session else None
+            frame = analyzed_once(seen, text, statement.meanings, self._registry, analyse)
             if statement.calls_functions:
                 frame = expanded(frame, session)
         return frame, dict(statement.meanings)
 
     def whole_query(self, text: str, overrides: Overrides) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
-        """The same as Spark analyzes it: no file is left out yet, each table is one View node.
-
-        REQUIRES in_use() as long as the rows are used.
-        """
+        """The same as Spark analyzes it: no file is left out yet, each table is one View node. REQUIRES as query_in."""
         return self.query_in(self._session, text, overrides)
 
     def prune(self, frame: DataFrame) -> DataFrame:
@@ -227,13 +227,13 @@ class Resolver:
         self,
         text: str,
         statement: StatementNames,
-        make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql,
+        make: Make | None = None,
         session: SparkSession | None = None,
     ) -> DataFrame:
         """Step 3."""
         for _ in range(_ROUNDS_MAX):
             try:
-                return make(session or self._session, text)
+                return (make or SparkSession.sql)(session or self._session, text)
             except AnalysisException as error:
                 if not is_missing_name(error):
                     raise spark_errors.translate(error) from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -22,10 +23,14 @@ _ONLY_SPEED = (
 
 def read_result_settings(session: SparkSession) -> str:
     """Sorted `name=value` lines of what is set and may change results, with Spark's version."""
+    jvm: Any = session._jvm
     settings: Any = session._jsparkSession.sessionState().conf().settings()
+    text = str(
+        jvm.com.fasterxml.jackson.databind.ObjectMapper().writeValueAsString(settings)
+    )  # one call for all
     lines = {
-        f"{name}={settings.get(name)}"
-        for name in map(str, list(settings.keySet().toArray()))
+        f"{name}={value}"
+        for name, value in json.loads(text).items()
         if name.startswith("spark.sql.") and not name.startswith(_ONLY_SPEED)
     }
     lines |= {f"{name}={session.conf.get(name)}" for name in _ALWAYS}

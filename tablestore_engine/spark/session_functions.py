@@ -51,7 +51,7 @@ def forget_function(registry: SessionNames, session: SparkSession, name: Name) -
 
 def expanded(frame: DataFrame, session: SparkSession) -> DataFrame:
     """The same rows, with the bodies of SQL functions in place of their calls."""
-    inner = SparkInner(session)
+    inner = SparkInner.of(session)
     analyzed = frame._jdf.queryExecution().analyzed()
     made = inner.without_functions(analyzed)
     return frame if bool(made.fastEquals(analyzed)) else inner.frame(made)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -35,10 +35,19 @@ class KnownFile:
 
 
 class SparkInner:
-    """Of one session."""
+    """Of one session; `of` gives the one that has looked names up before."""
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
+        self._rules: dict[str, Jvm] = {}
+
+    @classmethod
+    def of(cls, session: SparkSession) -> Self:
+        """The one of the session, which ends with it. Of two threads at first use each makes one."""
+        made: dict[type, Self] = vars(session).setdefault("_tablestore_inner", {})
+        if cls not in made or made[cls]._session is not session:
+            made[cls] = cls(session)
+        return made[cls]
 
     # ---- frames and plans ----------------------------------------------------------------------------------
 
@@ -68,7 +77,7 @@ class SparkInner:
 
     def column(self, expression: Jvm) -> Column:
         """An expression as a column of frames."""
-        return ClassicColumn(single(self._sql.classic, "ExpressionUtils").column(expression))
+        return ClassicColumn(self._to_column(expression))
 
     def named(self, name: str) -> Jvm:
         """A name of one part, unresolved."""
@@ -88,16 +97,22 @@ class SparkInner:
                 if not _is_missing_constructor(error):
                     raise
         for rule in rules:
-            plan = single(self._optimizer, rule).apply(plan)
+            plan = self.rule(rule).apply(plan)
         return plan
+
+    def rule(self, name: str) -> Jvm:
+        """A rule of the optimizer."""
+        if name not in self._rules:
+            self._rules[name] = single(self._optimizer, name)
+        return self._rules[name]
 
     def without_pipes(self, plan: Jvm) -> Jvm:
         """Without the marks of pipe SQL, which Spark removes before its other rules; in subqueries they stay."""
-        return single(self._expressions, "EliminatePipeOperators").apply(plan)
+        return self._without_pipes(plan)
 
     def without_functions(self, plan: Jvm) -> Jvm:
         """The bodies of SQL functions in place of their calls, in subqueries too."""
-        return single(self._optimizer, "EliminateSQLFunctionNode").apply(plan)
+        return self.rule("EliminateSQLFunctionNode").apply(plan)
 
     # ---- new nodes -----------------------------------------------------------------------------------------
 
@@ -119,7 +134,7 @@ class SparkInner:
 
     def new_alias(self, value: Jvm, name: str) -> Jvm:
         """`value AS name` with an ExprId of its own."""
-        return self.alias(value, name, single(self._expressions, "NamedExpression").newExprId())
+        return self.alias(value, name, self._new_id())
 
     # ---- parts of plans ------------------------------------------------------------------------------------
 
@@ -296,6 +311,18 @@ class SparkInner:
     @cached_property
     def _current_like(self) -> Jvm:
         return single(self._catalyst.trees, "TreePattern").CURRENT_LIKE()
+
+    @cached_property
+    def _without_pipes(self) -> Jvm:
+        return single(self._expressions, "EliminatePipeOperators").apply
+
+    @cached_property
+    def _new_id(self) -> Jvm:
+        return single(self._expressions, "NamedExpression").newExprId
+
+    @cached_property
+    def _to_column(self) -> Jvm:
+        return single(self._sql.classic, "ExpressionUtils").column
 
     @cached_property
     def _optimizer(self) -> Jvm:

@@ -101,7 +101,7 @@ class StatementNames:
             self._databases = self._names.list_databases()
         if self._databases is not None and base not in self._databases:
             return None  # the alias of a column
-        found = self._names.lookup(database, name, version)
+        found = self._names.lookup(database, name, version, self._overrides.seen)
         if found is None and self._databases is None:
             self._databases = self._names.list_databases()
         if not isinstance(found, ResolvedSystemView):

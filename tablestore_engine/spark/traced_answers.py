@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,8 @@ class AffectedKeys:
 
 @dataclass(frozen=True)
 class Deltas:
-    """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides.
+    """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides. If
+    there are none, `table` has the rows of plain types in place of a view; `schema`: without the row kinds.
     `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
 
     `clause`: why there are no deltas.
@@ -30,6 +34,8 @@ class Deltas:
     again: AffectedKeys = AffectedKeys(None, 0)
     is_merged: bool = False
     clause: str = ""
+    table: pa.Table | None = None
+    schema: StructType = field(default_factory=StructType)
 
 
 @dataclass(frozen=True)

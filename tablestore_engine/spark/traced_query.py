@@ -16,7 +16,7 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql.types import ByteType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from tablestore_engine.catalog.resolved_names import (
     Overrides,
@@ -25,7 +25,6 @@ from tablestore_engine.catalog.resolved_names import (
     ResolvedView,
     stored_texts,
 )
-from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
@@ -44,6 +43,7 @@ from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.local_changes import LocalRows
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.moving_times import find_moving_time, find_unknown_time
+from tablestore_engine.spark.plain_rows import as_collected, make_view
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
@@ -81,7 +81,7 @@ class TracedQuery:
         self._definitions = SessionDefinitions()
         self._local: dict[Range, LocalRows | None] = {}  # a range is looked up once, not for each occurrence
         try:
-            inner = PlanBuilderNodes(resolver.session)
+            inner = PlanBuilderNodes.of(resolver.session)
             plan = TracedPlan(inner, frame, self._names, overrides.moment_ms)
             unknown = find_unknown_time(inner, frame._jdf.queryExecution().analyzed())
         except (PySparkException, Py4JError, LookupError, TypeError, RecursionError):
@@ -317,12 +317,13 @@ class TracedQuery:
         self, merged: MergedRows, key: Sequence[str], views: tuple[str, str], *, is_merged: bool
     ) -> Deltas:
         rows_view, keys_view = views
-        session, again = self._resolver.session, merged.again.rename_columns(list(key))
-        if merged.rows.num_rows:
-            schema = StructType([*self._fields.fields, StructField(ROW_KIND_COLUMN, ByteType())])
-            rows = merged.rows.rename_columns(schema.names)
-            session.createDataFrame(rows, schema=schema).createOrReplaceTempView(rows_view)
-        view = rows_view if merged.rows.num_rows else None
+        again, has_rows = merged.again.rename_columns(list(key)), merged.rows.num_rows > 0
+        table = as_collected(merged.rows, self._fields) if has_rows and not again.num_rows else None
+        if table is not None:
+            return Deltas(None, table.num_rows, is_merged=is_merged, table=table, schema=self._fields)
+        if has_rows:
+            make_view(self._resolver.session, merged.rows, self._fields, rows_view)
+        view = rows_view if has_rows else None
         if not again.num_rows:
             return Deltas(view, merged.rows.num_rows, is_merged=is_merged)
         fields = [self._fields.fields[self._columns.index(name.lower())] for name in key]
@@ -348,7 +349,7 @@ class TracedQuery:
         """The analyzed plan of the changed rows of a table."""
         wanted = ranges[table.lower()]
         if wanted not in self._local:
-            self._local[wanted] = self._resolver.local_changes.find(*wanted)
+            self._local[wanted] = self._resolver.local_changes.find(*wanted, self._overrides.seen)
         if (local := self._local[wanted]) is not None:
             return local.frame(self._resolver.session, names, kind)._jdf.queryExecution().analyzed()
         source = _relation(*wanted)

@@ -74,6 +74,8 @@ from tablestore_engine.warehouse.gate.gate_rule import (
     bound_group,
     explain,
     find_obstacle,
+    is_held,
+    needs_world,
     order_group,
     pick_group,
     short_name,
@@ -88,7 +90,7 @@ from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_t
 from tablestore_engine.warehouse.gate.stored_gates import stage_properties
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
-from tablestore_engine.warehouse.write.incoming_rows import NoRows
+from tablestore_engine.warehouse.write.incoming_rows import KnownRows, NoRows
 
 __all__ = [
     "BROKERS",
@@ -126,6 +128,7 @@ __all__ = [
     "FollowedInput",
     "FrameKind",
     "GateBook",
+    "KnownRows",
     "LastStart",
     "LogPosition",
     "LogWriter",
@@ -175,11 +178,13 @@ __all__ = [
     "find_obstacle",
     "imported",
     "is_credential",
+    "is_held",
     "is_object_store",
     "kept_text",
     "kept_until_ms",
     "local_folder",
     "moment_text",
+    "needs_world",
     "order_group",
     "parse_source",
     "pick_failing_rows",

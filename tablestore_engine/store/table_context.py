@@ -172,7 +172,7 @@ def committer_of(context: TableContext) -> Committer:
         files=SnapshotFiles(context.fileio, context.layout, context.manifests, context.runtime),
         manifests=context.manifests,
         main=MainDestination(
-            context.snapshots,
+            replace(context.snapshots, seen=None),  # a claim looks at what is there
             context.schemas,
             context.guard,
             context.sweeps,

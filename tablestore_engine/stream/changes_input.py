@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -23,7 +24,6 @@ from tablestore_engine.store.metadata.commit_history import commit_of, find_comm
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.stream.consumer_lag import reset_consumer
 
 Path = tuple[str, ...]  # of a field: a name may have a dot in it
 TABLE_SOURCE = "table:"  # before its identity, in a table's name among the positions of others
@@ -148,8 +148,12 @@ def _count(store: TableStore, snapshot: Snapshot, *, at_most: bool) -> int | Non
 
 
 def hold_changes(store: TableStore, consumer: str, found: ChangesInput) -> None:
-    """Before the range is read: what a reader needs that never commits it. Raises FixRequest TS1107, TS1354."""
-    reset_consumer(store.context, consumer, found.next_snapshot)
+    """Before the range is read: what a reader needs that never commits it. Raises FixRequest TS1107, RetryError TS1365.
+
+    That the range is there is known by `found`.
+    """
+    store.context.guard.check()
+    store.context.consumers.put(consumer, Consumer(found.next_snapshot))
 
 
 def _encode(snapshot: Snapshot, schema: TableSchema) -> str:

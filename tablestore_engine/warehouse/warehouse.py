@@ -17,6 +17,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup, find_snapshot
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.fileio.store_address import is_object_store, parse_address
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.log.sink import ChangelogSystem
@@ -177,15 +178,17 @@ class Warehouse:
         *,
         partition: dict[str, object] | None = None,
         computed_from: SnapshotRef | None = None,
+        seen: SeenStates | None = None,
     ) -> WriteReport:
         """One commit, then publishing. Raises PublishPending TS1070 when only the latter failed.
 
-        `computed_from`: the only state that the rows are right on. `beside` of the spec: see write_rows.
+        `computed_from`: the only state that the rows are right on. `beside` of the spec: see write_rows. `seen`: of the
+        work that writes; the first try is planned on the table's state in it.
         """
 
         def commit() -> WriteReport:
             done = self.writer.write(
-                identifier, incoming, spec, partition=partition, computed_from=computed_from
+                identifier, incoming, spec, partition=partition, computed_from=computed_from, seen=seen
             )
             return report_of(identifier, done)
 

@@ -36,10 +36,18 @@ def write_rows(
     """
     # a write of Arrow rows may find compactions that are worth a Spark job: where a session runs, they are tagged
     needs_spark = isinstance(rows, str | DataFrame) or warehouse.session.is_started
-    with warehouse.running(needs_spark=needs_spark):
-        incoming = _to_incoming(warehouse, rows, spec, overrides)
-        write = StagedTableSwaps(warehouse).write if spec.beside else warehouse.write_incoming
-        return replace(write(identifier, incoming, spec), table=identifier)
+    seen = overrides.seen
+    try:
+        with warehouse.running(needs_spark=needs_spark):
+            incoming = _to_incoming(warehouse, rows, spec, overrides)
+            if spec.beside:
+                return replace(
+                    StagedTableSwaps(warehouse).write(identifier, incoming, spec), table=identifier
+                )
+            return replace(warehouse.write_incoming(identifier, incoming, spec, seen=seen), table=identifier)
+    finally:
+        if seen is not None:
+            seen.forget(identifier)
 
 
 def _to_incoming(warehouse: Warehouse, rows: object, spec: WriteSpec, overrides: Overrides) -> Incoming:

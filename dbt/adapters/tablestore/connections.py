@@ -166,6 +166,8 @@ class TablestoreConnectionManager(SQLConnectionManager):
     versions_for: Callable[[str], Mapping[str, TableVersion]] | None = None
     # Set by the adapter: test id -> where it is noted what its statements read.
     reads_for: Callable[[str], ReadLog] | None = None
+    # Set by the adapter: a statement has run, and may have changed anything.
+    after_statement: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, profile: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
         super().__init__(profile, mp_context)
@@ -181,7 +183,10 @@ class TablestoreConnectionManager(SQLConnectionManager):
         connection.handle.reads = (
             self.reads_for(connection.name or "") if is_test and self.reads_for else None
         )
-        result: tuple[Connection, Any] = super().add_query(*args, **kwargs)
+        try:
+            result: tuple[Connection, Any] = super().add_query(*args, **kwargs)
+        finally:
+            self.after_statement()
         return result
 
     @contextmanager

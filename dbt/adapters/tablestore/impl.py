@@ -85,12 +85,13 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     def __init__(self, config: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
         super().__init__(config, mp_context)
         end_on_signals()
-        config.credentials.project_root = str(getattr(config, "project_root", None) or ".")
-        self._warehouse = describe_warehouse(config.credentials, config.credentials.project_root)
+        config.credentials.project_root = root = str(getattr(config, "project_root", None) or ".")
+        self._warehouse = describe_warehouse(config.credentials, root)
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them
         self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
         self.connections.versions_for = self.writer.pinned.of
         self.connections.reads_for = self.writer.tests.start
+        self.connections.after_statement = self.writer.looks.forget
 
     @classmethod
     def type(cls) -> str:
@@ -140,7 +141,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         if not is_plain or getattr(relation, "version", None) is not None or self._is_staged(relation):
             return list(self.get_column_schema_from_query(f"select * from {relation.render()} where false"))
         try:
-            infos = self.engine.columns(f"{relation.schema}.{relation.identifier}")
+            infos = self.writer.looks.engine().columns(f"{relation.schema}.{relation.identifier}")
         except NotFound:
             return []
         return TablestoreColumn.of_relation(relation, infos)
@@ -149,7 +150,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         """Whether this thread's node reads another state than readers; of a view only its tables tell."""
         pins = self.writer.pinned.of(self.nice_connection_name())
         name = f"{relation.schema}.{relation.identifier}"
-        return name in pins or (bool(pins) and self.engine.find_view(name) is not None)
+        return name in pins or (bool(pins) and self.writer.looks.is_view(name))
 
     @available.parse_list
     @as_dbt_errors()
@@ -210,6 +211,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         self, model: Mapping[str, Any], nodes: Mapping[str, Any], is_custom: bool = False
     ) -> ModelSettings:
         """Check a node's config; nothing is written before this. `is_custom`: a macro writes its later runs."""
+        self.writer.looks.begin()
         return self.writer.read_settings(with_own_write(model) if is_custom else model, nodes)
 
     @available.parse(lambda *_, **__: False)
@@ -270,7 +272,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     @as_dbt_errors()
     def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
         """Whether the table has this primary key; names have no case."""
-        found = self.engine.find_seen_table(relation.table_name)
+        found = self.writer.looks.engine().find_seen_table(relation.table_name)
         return found is not None and [*map(str.lower, found.schema.primary_keys)] == [*map(str.lower, key)]
 
     @available.parse_none
@@ -281,9 +283,8 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         """One run of a dbt snapshot: a new table, or rows to upsert with their new columns; no rows are no commit."""
         context, query = run_context.read_snapshot(given)
         rows = read_versions(relation.table_name, sql, query, self.get_column_schema_from_query)
-        return self.writer.write_snapshot(
-            relation, settings, rows, context, self._analyze(settings.node, None, sql).reads
-        )
+        reads = self._analyze(settings.node, None, sql).reads
+        return self.writer.write_snapshot(relation, settings, rows, context, reads)
 
     @available.parse_none
     @as_dbt_errors()
@@ -293,8 +294,8 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         """Before statements change the table of a snapshot or of a custom strategy: nothing that it reads is staged."""
         context = run_context.read_in_place(given)
         self.writer.check_in_place(relation, settings, context, self._analyze(settings.node, None, sql).reads)
-        is_model = settings.table.materialized != "snapshot"
-        if is_model and is_tested(settings.node, context.selected, context.nodes):
+        is_snapshot = settings.table.materialized == "snapshot"
+        if not is_snapshot and is_tested(settings.node, context.selected, context.nodes):
             logger.warning(f"{relation.table_name}: its strategy changes the table before its tests have run")
 
     @available.parse(lambda *args, **_: args[1])

@@ -37,7 +37,10 @@ class ModelReports(SparkAdapter):
     ) -> Iterator[None]:
         """Around each node, which is `query_header_context`."""
         with super().connection_named(name, query_header_context, should_release_connection):
-            yield
+            try:
+                yield
+            finally:
+                self.writer.looks.end()
             args = getattr(
                 self.config, "args", None
             )  # `dbt debug` makes the adapter of a profile, which has none

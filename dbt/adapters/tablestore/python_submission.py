@@ -43,7 +43,11 @@ class PythonSubmission(SparkAdapter):
             database=relation.database,
             config=model["config"],
         )
-        return self.writer.python.run(str(model["unique_id"]), relation, found, read_python_config(model))
+        config, node = read_python_config(model), str(model["unique_id"])
+        try:
+            return self.writer.python.run(node, relation, found, config)
+        finally:
+            self.writer.looks.forget()
 
     def _folders(self, package: str) -> list[Path]:
         """Where files of a package may lie."""

@@ -53,7 +53,8 @@ class Sweeps:
     ) -> str | None:
         """The name of a file of the claim that is going or gone, None when all are safe. REQUIRES as `check`.
 
-        Names are looked for before files: who deleted between the two had announced it before. `see` gets the listing.
+        Names are looked for before files: who deleted between the two had announced it before. `see` gets the listing
+        first.
         """
         return self._find_lost(self._new_paths(snapshot, base), see)
 
@@ -66,9 +67,9 @@ class Sweeps:
     def _find_lost(
         self, files: Iterable[str], see: Callable[[Sequence[FileStatus]], None] = _unseen
     ) -> str | None:
-        paths = {path.rpartition("/")[2]: path for path in files}
         found = self.fileio.list(self.layout.sweeps_dir)
         see(found)
+        paths = {path.rpartition("/")[2]: path for path in files}
         for one in found:
             if one.name.startswith(SWEEP_PREFIX):
                 for name in self._read(one.path) & paths.keys():

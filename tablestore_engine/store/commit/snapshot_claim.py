@@ -13,13 +13,15 @@ INVARIANT  a number is claimed once in a line of snapshots: one that has expired
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
 from tablestore_engine.errors import NotFound, TablestoreError
+from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
@@ -100,7 +102,8 @@ class MainDestination:
 
     def claim(self, snapshot: Snapshot, schema: TableSchema | None) -> bool:
         """Schema first: a snapshot never names a schema that does not exist."""
-        self.snapshots.make_folder(self.guard.check)
+        if snapshot.id == 1:  # else its base lies in the folder
+            self.snapshots.make_folder(self.guard.check)
         if schema is not None:
             if not self.schemas.claim_or_find(schema, self.guard.check):
                 raise NumberTakenError
@@ -159,12 +162,15 @@ class MainDestination:
     def _check_place(self, snapshot: Snapshot) -> Callable[[], None]:
         def check() -> None:
             planned_on = self.snapshots.find_known(snapshot.id - 1, base_of(snapshot))
+            marks: list[FileStatus] = []  # of `expire/`: of floors, orphan files and turns
             looks: list[Callable[[], Any]] = [
                 self.guard.check,
-                partial(self.snapshots.find, snapshot.id - 1),
-                partial(self._find_lost, snapshot, planned_on),
+                partial(self._find_base, snapshot),
+                partial(self._find_lost, snapshot, planned_on, marks.extend),
             ]
             _, base, lost = self.guard.fileio.run_together(looks)
+            if base is not None and base.id < self._floor(marks):
+                base = None
             if not self._is_next(snapshot, base) or (self.queue is not None and self.queue.must_wait):
                 raise OvertakenError
             if isinstance(lost, NotFound):
@@ -174,12 +180,29 @@ class MainDestination:
 
         return check
 
-    def _find_lost(self, snapshot: Snapshot, base: Snapshot | None) -> str | NotFound | None:
-        """As Sweeps; the error where metadata of the base is missing, which is only one while the base is there."""
+    def _floor(self, marks: Sequence[FileStatus]) -> int:
+        """`marks`: of the table; a branch has its own floors."""
+        layout = self.snapshots.layout
+        return self.snapshots.floor_in(marks) if layout.branch == MAIN_BRANCH else self.snapshots.find_floor()
+
+    def _find_base(self, snapshot: Snapshot) -> Snapshot | None:
+        return None if snapshot.id == 1 else self.snapshots.find_file(snapshot.id - 1)
+
+    def _find_lost(
+        self, snapshot: Snapshot, base: Snapshot | None, note: Callable[[Sequence[FileStatus]], None]
+    ) -> str | NotFound | None:
+        """As Sweeps; the error where metadata of the base is missing, which is only one while the base is there.
+
+        `note` gets the listing of `expire/`.
+        """
+
+        def see(marks: Sequence[FileStatus]) -> None:
+            note(marks)
+            if self.queue is not None:
+                self.queue.see(marks)
+
         try:
-            if self.queue is None:
-                return self.sweeps.find_lost(snapshot, base)
-            return self.sweeps.find_lost(snapshot, base, self.queue.see)
+            return self.sweeps.find_lost(snapshot, base, see)
         except NotFound as missing:
             return missing
 

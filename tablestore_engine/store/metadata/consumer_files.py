@@ -79,7 +79,6 @@ class ConsumerStore:
     def put(self, name: str, consumer: Consumer) -> None:
         """Write its progress, whatever it was; durable on return. Raises as put_over."""
         path = self.layout.consumer_path(name)
-        self.fileio.mkdirs(self.layout.consumer_dir)
         data = encode_consumer(replace(consumer, table=self.guard.identity))
         put_over(self.fileio, path, data, self.guard.check)
 

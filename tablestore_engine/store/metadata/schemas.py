@@ -26,7 +26,7 @@ from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
 from tablestore_engine.format.schema_check import check_schema
 from tablestore_engine.iceberg.schema_mapping import check_iceberg
-from tablestore_engine.store.metadata.identity import UUID_OPTION, table_gone
+from tablestore_engine.store.metadata.identity import UUID_OPTION, has_first_schema, table_gone
 
 Check = Callable[[], None]
 
@@ -158,6 +158,13 @@ class SchemaStore:
             return False
         own, said = self.get(oldest).options.get(UUID_OPTION), schema.options.get(UUID_OPTION)
         return None not in (own, said) and own != said
+
+
+def holds_table(fileio: FileIO, location: str) -> bool:
+    """Whether the folder `location` holds a table now. One whose schema cannot be read is there, too."""
+    if fileio.folders is not None:
+        return bool(SchemaStore(fileio, TableLayout(location)).list_ids())
+    return has_first_schema(fileio, location)
 
 
 def is_same_schema(one: TableSchema, other: TableSchema) -> bool:

@@ -1,6 +1,7 @@
 """Snapshot files of one branch: find, read, claim; the two hints beside them.
 
-Steps      latest: hint N → N+1 and N+2 at once: missing? → then N itself; else walk on, else list the folder
+Steps      latest: hint N → N+1: missing? → then N itself; else walk on, else list the folder. Where each look is a
+           request of its own, N, N+1 and N+2 at once
 INVARIANT  N is read after the answer that N+1 is missing, and expiry deletes the oldest file first: so N was the newest
            snapshot when that answer was given, and complete, without a look at the floor.
 INVARIANT  a snapshot exists if and only if its file exists and no floor lies above it; hints are only hints, and are
@@ -15,9 +16,9 @@ CRASH      between claim and hint: the next reader walks on from the old hint.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -36,12 +37,13 @@ _KNOWN_MAX = 16
 class SnapshotStore:
     """The snapshots of one table and branch; without an `identity` all of the folder. `_decoded` knows files by their
     rows in the listing: a rollback may make the same name again with other content. `_known` are the last ones that
-    were read, by number and uuid.
+    were read, by number and uuid. `seen`: of one operation's look at the table, by number; None: each call reads.
     """
 
     fileio: FileIO
     layout: TableLayout
     identity: str | None = None
+    seen: dict[int, Snapshot] | None = field(default=None, compare=False, repr=False)
     _decoded: dict[FileStatus, Snapshot] = field(default_factory=dict, compare=False, repr=False)
     _known: dict[tuple[int, str], Snapshot] = field(default_factory=dict, compare=False, repr=False)
 
@@ -93,15 +95,10 @@ class SnapshotStore:
             at += 2
 
     def _walk_from(self, at: int) -> int:
-        """The number before the first one that is missing behind `at`."""
-        while True:
-            looks = [partial(self._exists, number) for number in (at + 1, at + 2)]
-            is_next, is_second = self.fileio.run_together(looks)
-            if not is_next:
-                return at
-            if not is_second:
-                return at + 1
-            at += 2
+        """The number before the first one that is missing behind `at`. The hint is nearly always right."""
+        while self._exists(at + 1):
+            at += 1
+        return at
 
     def find_earliest_id(self) -> int | None:
         """The oldest id that is still there, or None."""
@@ -119,10 +116,19 @@ class SnapshotStore:
         return ids[0] if ids else None
 
     def find(self, snapshot_id: int) -> Snapshot | None:
-        """Snapshot N, or None when there is none (any more)."""
+        """Snapshot N, or None when there is none (any more); what the operation has seen is not read again."""
+        if snapshot_id < 1:
+            return None
+        if self.seen is not None and snapshot_id in self.seen:
+            return self.seen[snapshot_id]
         looks: list[Callable[[], Any]] = [partial(self.find_file, snapshot_id), self.find_floor]
+        found: Snapshot | None
         found, floor = self.fileio.run_together(looks)
-        return None if snapshot_id < floor else found
+        if found is None or snapshot_id < floor:
+            return None
+        if self.seen is not None:
+            self.seen[snapshot_id] = found
+        return found
 
     def find_file(self, snapshot_id: int) -> Snapshot | None:
         """What the file of snapshot N says, also below the floor: for who takes its files away."""
@@ -139,6 +145,10 @@ class SnapshotStore:
             self._known[found.id, found.uuid] = found
         return found
 
+    def seeing(self, newest: Snapshot | None) -> SnapshotStore:
+        """The same for an operation that saw `newest`: each snapshot is looked up once. Never for a claim."""
+        return replace(self, seen={} if newest is None else {newest.id: newest})
+
     def find_known(self, snapshot_id: int, uuid: str | None) -> Snapshot | None:
         """What the snapshot of this number and uuid says, whether it is still there or not; None: read it."""
         known = None if uuid is None else self._known.get((snapshot_id, uuid))
@@ -149,10 +159,14 @@ class SnapshotStore:
 
         A floor that is missing at some instant, and a file that is there then or later: the snapshot counted then.
         """
+        return self.floor_in(self.fileio.list(self.layout.expire_dir))
+
+    def floor_in(self, marks: Sequence[FileStatus]) -> int:
+        """The same of a listing of `expire/`."""
         return max(
             (
                 number
-                for status in self.fileio.list(self.layout.expire_dir)
+                for status in marks
                 if (number := find_floor_id(status.name)) is not None and self.is_own_mark(status.path)
             ),
             default=0,

@@ -230,6 +230,18 @@ def pick_group(
     return ()
 
 
+def needs_world(book: GateBook, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether pick_group depends on what readers see: a group has nothing of its own to wait for."""
+    return any(
+        all(one.is_out or not is_held(one, asked) for one in bound_group(item, book)) for item in book.staged
+    )
+
+
+def is_held(item: Staged, asked: frozenset[str] = frozenset()) -> bool:
+    """Whether its own gates or policy hold it back, whatever readers see."""
+    return _own_obstacle(item, asked) is not None
+
+
 def bound_group(item: Staged, book: GateBook) -> tuple[Staged, ...]:
     """Rule 3: the staged snapshot with all that tests have read together with it, at any distance.
 

@@ -106,10 +106,12 @@ class Gatekeeper:
     def _list_staged_tables(self, database: str) -> list[str]:
         """Tables in which something is staged, or beside which a table waits, sorted."""
         catalog = self._warehouse.catalog
-        names = catalog.list_tables(database)
+        names, waiting = catalog.list_table_folders(
+            database
+        )  # a folder with a stage is opened as a table next
         layouts = [TableLayout(catalog.location(Identifier(database, name))) for name in names]
         looks = [partial(list_stage_names, catalog.fileio, layout) for layout in layouts]
-        waiting, *stages = catalog.fileio.run_together([partial(catalog.list_replacements, database), *looks])
+        stages = catalog.fileio.run_together(looks)
         return sorted({*waiting, *(name for name, staged in zip(names, stages, strict=True) if staged)})
 
     def _read_all(self, identifier: Identifier) -> list[Staged]:

@@ -5,8 +5,10 @@ INVARIANT  one damaged table is no reason not to see the others, and is never le
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -37,9 +39,12 @@ def list_relations(
     catalog: FilesystemCatalog, stores: OpenTables, database: str, *, with_unpublished: bool
 ) -> tuple[RelationInfo, ...]:
     """Tables, then views; tables that only have a staged snapshot when `with_unpublished`."""
-    listings = (catalog.list_tables, catalog.views.list_names)
-    names = catalog.fileio.run_together([partial(listing, database) for listing in listings])
-    tables, views = ([Identifier(database, name) for name in each] for each in names)
+    listings: list[Callable[[], Any]] = [
+        partial(catalog.list_table_folders, database),
+        partial(catalog.views.list_names, database),
+    ]
+    (folders, _), names = catalog.fileio.run_together(listings)
+    tables, views = ([Identifier(database, name) for name in each] for each in (folders, names))
     looks = [
         *(partial(find_table, catalog, stores, one, with_unpublished=with_unpublished) for one in tables),
         *(partial(find_view, catalog, one) for one in views),

@@ -14,6 +14,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from tablestore_engine.error_values import sql_literal
 from tablestore_engine.errors import FixData, FixRequest
@@ -24,6 +25,7 @@ from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,
     frame_fields,
     helper_columns,
+    struct_fields,
     with_helpers,
 )
 from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
@@ -39,16 +41,28 @@ class NoRows:
     fields: tuple[DataField, ...]
 
 
+@dataclass(frozen=True)
+class KnownRows:
+    """What a query gives that was computed already: its columns, and its rows, which may have row kinds."""
+
+    schema: StructType
+    table: pa.Table
+
+
 def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSession]) -> Incoming:
     """Rows of any kind but SQL text. Conditions over Arrow rows are Spark's to evaluate: `session` starts it."""
     if isinstance(rows, DataFrame):
         return from_frame(rows, spec.delete_when, spec.checks)
     if isinstance(rows, NoRows):
         return _from_no_rows(rows.fields, spec)
-    incoming = from_arrow(to_arrow(rows))
+    incoming = _from_known_rows(rows) if isinstance(rows, KnownRows) else from_arrow(to_arrow(rows))
     if spec.delete_when or spec.checks:
         return _with_conditions(incoming, spec, session)
     return incoming
+
+
+def _from_known_rows(rows: KnownRows) -> ArrowRows:
+    return ArrowRows(struct_fields(rows.schema), rows.table)
 
 
 def _from_no_rows(fields: tuple[DataField, ...], spec: WriteSpec) -> ArrowRows:

@@ -21,6 +21,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.resolved_names import SnapshotRef
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.errors import (
     Fenced,
     FixData,
@@ -85,11 +86,13 @@ class TableWriter:
         *,
         partition: dict[str, object] | None = None,
         computed_from: SnapshotRef | None = None,
+        seen: SeenStates | None = None,
     ) -> CommitReport:
         """One commit. Raises TS10xx, TS11xx, TS13xx, TS15xx, TS16xx; then nothing was committed.
 
-        `computed_from`: the only state that the rows are right on.
+        `computed_from`: the only state that the rows are right on. `seen`: see write_incoming.
         """
+        known = None if seen is None else seen.find(identifier)
         positions = encode_steps(spec.positions) if spec.positions else {}
         request = WriteRequest(
             partition=partition or {},
@@ -97,11 +100,12 @@ class TableWriter:
             computed_from_unique=None if computed_from is None else computed_from.unique,
             **{**spec.commit_options(), "properties": {**spec.properties, **positions}},
         )
-        for _ in range(_LOOKS_MAX - 1):
-            report = self._try(identifier, incoming, spec, request, is_last=False)
+        for look in range(_LOOKS_MAX - 1):
+            planned_on = known.find_seen() if known is not None and look == 0 else None
+            report = self._try(identifier, incoming, spec, request, planned_on, is_last=False)
             if report is not None:
                 return report
-        report = self._try(identifier, incoming, spec, request, is_last=True)
+        report = self._try(identifier, incoming, spec, request, None, is_last=True)
         assert report is not None  # the last try raises
         return report
 
@@ -111,11 +115,15 @@ class TableWriter:
         incoming: Incoming,
         spec: WriteSpec,
         request: WriteRequest,
+        planned_on: TableContext | None,
         *,
         is_last: bool,
     ) -> CommitReport | None:
-        """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew."""
-        store, seen = self.stores.open(identifier), self.stores.find_seen(identifier)
+        """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew.
+
+        `planned_on`: the table as the work has seen it; None: it is looked up.
+        """
+        store, seen = self.stores.open(identifier), planned_on or self.stores.find_seen(identifier)
         plan = self.target(identifier, incoming, spec, seen)
         if seen is None or plan.is_new:
             return self._create(identifier, incoming, plan, request, is_last=is_last, publishes=spec.publish)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,10 +18,9 @@ from tablestore_engine.store.branches.branch_list import list_user_branches
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.table_store import TableStore
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
-from tests.doubles.memory_store import MemoryFileIO
 from tests.unit.store.expiry_world import newest, visible, written
 from tests.unit.store.orphan_world import clean
-from tests.unit.store.table_world import Row, acting, delete, make_table, open_table, put, row, rows_of
+from tests.unit.store.table_world import Row, acting, delete, open_table, put, row, rows_of
 
 States = dict[str, list[Row]]
 
@@ -266,25 +264,3 @@ def test_names_that_a_branch_cannot_have(tmp_path: Path, name: str) -> None:
     create_branch(store.context, "dev")
     with pytest.raises(TablestoreError, match=r"TS1107|TS1350"):
         create_branch(store.context, name)
-
-
-def test_a_store_without_folders_has_branches_too() -> None:
-    """Created, written, kept by expiry and cleaning, brought to main and deleted: names of files are all there is."""
-    fileio = MemoryFileIO("mem://warehouse", itertools.count(1_700_000_000_000).__next__)
-    store = make_table("mem://warehouse", fileio=fileio)
-    for number in range(4):
-        put(store, row(number, f"v{number}"))
-    create_branch(store.context, "dev", snapshot=4)
-    create_branch(store.context, "old", snapshot=1)
-    dev = store.on_branch("dev")
-    put(dev, row(2, "dev"), row(9, "dev"))
-    states = (rows_of(dev), rows_of(store.on_branch("old")))
-    assert store.expire(newest(1)).snapshots
-    assert clean(store) is not None
-    assert (rows_of(dev), rows_of(store.on_branch("old"))) == states
-    assert fast_forward(store.context, "dev").added == (5,)
-    delete_branch(store.context, "dev")
-    clean(store)
-    assert list_user_branches(store.context) == ("old",)
-    assert (rows_of(store), rows_of(store.on_branch("old"))) == states
-    assert store.verify() == ()

@@ -87,4 +87,4 @@ def test_a_commit_looks_at_its_table_a_bounded_number_of_times(tmp_path: Path) -
     """
     cost = _costs_at(tmp_path, 10)[1]
     asked = {kind: cost[kind] for kind in ("read", "exists", "exists_file", "list", "names listed")}
-    assert asked == {"read": 15, "exists": 1, "exists_file": 16, "list": 8, "names listed": 3}
+    assert asked == {"read": 15, "exists": 0, "exists_file": 13, "list": 7, "names listed": 3}

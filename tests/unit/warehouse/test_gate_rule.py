@@ -15,6 +15,8 @@ from tablestore_engine.warehouse.gate.gate_rule import (
     World,
     bound_group,
     explain,
+    is_held,
+    needs_world,
     pick_group,
 )
 
@@ -186,3 +188,17 @@ def test_a_replaced_snapshot_takes_its_children_along() -> None:
     grandchild = Staged("d.grand", "s", "run:grand", 1, parents=(child.as_read,))
     book = GateBook((ORDERS, DAILY, child, grandchild))
     assert sorted(names(book.with_children(ORDERS))) == ["d.child", "d.grand", "d.orders"]
+
+
+def test_nobody_looks_at_readers_while_every_group_is_held_by_its_own_gates() -> None:
+    """What readers see decides only once a group has nothing of its own to wait for: then pick_group may find it."""
+    waiting = GateBook((said(ORDERS, "test.p.unique"), DAILY))
+    assert not needs_world(waiting)
+    assert is_held(ORDERS)
+    free = said(said(ORDERS, "test.p.unique"), "test.p.relation")
+    assert needs_world(GateBook((free, DAILY)))
+    assert not is_held(free)
+    manual = replace(free, policy="manual")
+    assert not needs_world(GateBook((manual,)))
+    assert needs_world(GateBook((manual,)), frozenset({manual.table}))
+    assert needs_world(GateBook((replace(ORDERS, is_out=True),)))

@@ -28,7 +28,7 @@ from dbt.adapters.tablestore.gate.replanning import again_line
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine, NotFound, TablestoreError
-from tablestore_engine.spi import PUBLISHED, REFUSED, Outcome, Publication, short_name
+from tablestore_engine.spi import PUBLISHED, REFUSED, Outcome, Publication, World, needs_world, short_name
 
 logger = TerminalMessages("Tablestore")
 
@@ -65,7 +65,7 @@ class GroupPublisher:
     def _decide(self, ask: Ask, results: tuple[Publication, ...]) -> GateAction | None:
         """On what readers see now."""
         book = self._shared.state.book
-        world = self._engine().gate.see(book)
+        world = self._engine().gate.see(book) if needs_world(book, ask.wanted) else World()
         return next(iter(self._shared.apply(Next(ask, book, world, results))), None)
 
     def _publish(self, action: Publish) -> tuple[Publication, ...]:

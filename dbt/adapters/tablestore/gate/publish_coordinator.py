@@ -63,7 +63,16 @@ from dbt.adapters.tablestore.gate.whole_run import (
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors, list_sources
 from tablestore_engine.api import Engine
-from tablestore_engine.spi import Outcome, Staged, TableRead, explain, kept_until_ms, stage_properties
+from tablestore_engine.spi import (
+    Outcome,
+    Staged,
+    TableRead,
+    World,
+    explain,
+    is_held,
+    kept_until_ms,
+    stage_properties,
+)
 
 logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
@@ -216,7 +225,7 @@ class PublishCoordinator:
             return
         item = replace(found[0], gates=plan.staged.gates)  # of a batch without changes nothing was written
         book = self._shared.state.book.with_added(item)
-        reason = explain(item, book, gate.see(book))
+        reason = explain(item, book, World() if is_held(item) else gate.see(book))
         is_batch = bool(plan.staged.batches)
         self._shared.built(Built(item), response, table, is_batch=is_batch, reason=reason)
 

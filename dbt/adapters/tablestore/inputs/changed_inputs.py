@@ -30,11 +30,11 @@ from dbt.adapters.tablestore.inputs.position_steps import (
     check_begin,
     moved,
 )
-from dbt.adapters.tablestore.plan.build_plan import Action
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.run_context import InputContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from tablestore_engine.api import Engine, FixRequest, Table, TableVersion
-from tablestore_engine.spi import MOMENT, ChangesInput, OrderedLock, PositionStep, Rank
+from tablestore_engine.api import Engine, FixRequest, Table, TableVersion, WriteMode
+from tablestore_engine.spi import MOMENT, ChangesInput, KnownRows, OrderedLock, PositionStep, Rank
 
 VersionsFor = Callable[[str], Mapping[str, TableVersion]]
 
@@ -171,6 +171,13 @@ class ChangedInputs:
     def followed(self, node: str) -> Followed | None:
         """Of a changed_keys model or a dbt snapshot that is planned in this run."""
         return self._of(node).followed
+
+    def known_rows(self, node: str, plan: BuildPlan) -> KnownRows | None:
+        """The rows of a plan, if deltas are all there is to write."""
+        followed = self._of(node).followed
+        if followed is None or followed.evaluation is None or plan.mode is not WriteMode.UPSERT:
+            return None
+        return None if followed.affected is None else followed.evaluation.rows
 
     def finish(self, node: str) -> None:
         """The model is written, or has failed: its affected keys are not needed any more."""

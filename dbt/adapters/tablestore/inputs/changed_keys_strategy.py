@@ -16,7 +16,7 @@ from dbt.adapters.tablestore.config.changed_keys_config import Affected
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, Table, TableVersion
-from tablestore_engine.spi import AffectedKeys, Deltas, TracedQuery
+from tablestore_engine.spi import AffectedKeys, Deltas, KnownRows, TracedQuery
 
 _EXPIRES = "partition.expiration-time"
 
@@ -42,7 +42,7 @@ class Evaluation:
     """`select`: None: nothing changed, or `clause` prevents the proof. `views`: temporary ones, to be dropped.
 
     `keys`: of rows that deltas put or delete, and of those that are evaluated; `evaluated`: the latter. `no_deltas`:
-    why there are none. `is_merged`: the rows follow from stored ones.
+    why there are none. `is_merged`: the rows follow from stored ones. `rows`: of deltas that are all there is to write.
     """
 
     clause: str = ""
@@ -53,6 +53,7 @@ class Evaluation:
     has_deltas: bool = False
     no_deltas: str = ""
     is_merged: bool = False
+    rows: KnownRows | None = None
 
     @property
     def has_effect(self) -> bool:
@@ -112,16 +113,18 @@ def no_deltas(query: ModelQuery, own: Table | None) -> str:
 def _of_deltas(deltas: Deltas) -> Evaluation:
     again = deltas.again
     views = tuple(one for one in (deltas.view, again.view) if one is not None)
-    rows = "" if deltas.view is None else f"`{deltas.view}`"
+    known = None if deltas.table is None else KnownRows(deltas.schema, deltas.table)
+    rows = "" if deltas.rows == 0 else f"`{deltas.view or 'rows of deltas'}`"
     select = KeysSelect("", frozenset(), rows) if again.view is None else _select(again, rows)
     return Evaluation(
         "",
-        select if views else None,
+        select if views or known is not None else None,
         views,
         deltas.rows + again.count,
         again.count,
         has_deltas=True,
         is_merged=deltas.is_merged,
+        rows=known,
     )
 
 

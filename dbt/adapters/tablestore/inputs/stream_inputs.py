@@ -135,6 +135,7 @@ class StreamInputs:
     def is_kept(self, node: str, table: str, text: str, query: str, settings: Streaming | None) -> bool:
         """Whether the model has to stay as it is, since its SQL changed. Raises FixRequest TS1846."""
         how = "apply" if settings is None else settings.on_change
+        self._versions_for(node)  # before the first look
         known = self._positions(table)
         if QUERY not in known or not self.follows(node) or self.missing(node):
             return False  # or plan() refuses it

@@ -43,7 +43,7 @@ class ModelCommits:
         pending: PendingWrites,
         pinned: NodeVersions,
     ) -> None:
-        self._engine, self._config, self._pending = engine, config, pending
+        self._engine, self._config, self._pending = pinned.looks.engine, config, pending
         self._pinned, self._inputs, self._streams = pinned, pinned.inputs, pinned.streams
         self._unique = UniqueCheck(engine)
 
@@ -73,6 +73,8 @@ class ModelCommits:
         except PublishPending:
             self._pending.keep(job.invocation, node, self._pending.user_of(job.invocation, node))
             raise
+        finally:
+            self._pinned.looks.end()
 
     def _take(
         self, node: str, name: str, action: Action, *, whole: bool

@@ -26,6 +26,7 @@ from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.node_looks import NodeLooks
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
@@ -43,14 +44,20 @@ from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
-from dbt.adapters.tablestore.write.model_job import ModelJob, PlannedModel, compiled_for_no_table, job_of
+from dbt.adapters.tablestore.write.model_job import (
+    ModelJob,
+    PlannedModel,
+    Work,
+    compiled_for_no_table,
+    job_of,
+)
 from dbt.adapters.tablestore.write.model_settings import read_model_settings
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_job
 from dbt.adapters.tablestore.write.situations import read_situation
-from tablestore_engine.api import Engine, TablestoreError, WriteSpec
+from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
     NoRows,
     OrderedLock,
@@ -82,11 +89,12 @@ class ModelWriter:
         self.ignored = IgnoredKeys()
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
-        self.pinned = NodeVersions(engine, config, self._coordinator, databases, self._adopt)
+        self.looks = NodeLooks(engine)
+        self.pinned = NodeVersions(self.looks, config, self._coordinator, databases, self._adopt)
         self.inputs, self.streams = self.pinned.inputs, self.pinned.streams
         self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases)
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)
-        self.changed_keys = ChangedKeysModels(engine, self.inputs)
+        self.changed_keys = ChangedKeysModels(self.looks.engine, self.inputs)
         self.python = PythonModels(engine, self.pinned)
         self.batches = BatchQueries(engine, self.pinned)
         self._empty = EmptyRuns()
@@ -109,6 +117,7 @@ class ModelWriter:
         context: PlanContext,
     ) -> PlannedModel:
         """Decide what the run does."""
+        self.looks.resume()
 
         def decide() -> PlannedModel:
             return PlannedModel(self._plan(relation, settings, sql, query, context), sql, query, context)
@@ -130,24 +139,21 @@ class ModelWriter:
         if follows or settings.table.affected is not None:
             refuse_sample(self._config, settings.node)
         if settings.table.streaming is not None and not is_empty(self._config):
-            compiled = context.compiled or sql
-            self.streams.plan(settings, sql, compiled, columns)
+            self.streams.plan(settings, sql, context.compiled or sql, columns)
         if follows:
             self.inputs.check_columns(settings.node, sql)
             retracted = self.streams.retracted(settings.node)
             query, columns = applied_select(
                 relation.table_name, sql, columns, settings.table.primary_key, retracted
             )
-        situation = read_situation(self._engine(), relation, query, columns, context)
+        situation = read_situation(self.looks.engine(), relation, query, columns, context)
         if settings.table.affected is not None and is_empty(self._config):
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
         elif settings.table.affected is not None:
             situation = self.changed_keys.followed(relation, settings, situation, context, analyzed.reads)
         plan = plan_model(settings, situation)
-        if is_empty(self._config) and not self.python.has(
-            settings.node
-        ):  # dbt limits no input of Python code
+        if is_empty(self._config) and not self.python.has(settings.node):  # dbt limits no input of Python
             plan = self._empty.keep_rows(plan, settings.node, is_keyed=bool(settings.table.primary_key))
         return plan
 
@@ -193,11 +199,11 @@ class ModelWriter:
         """One snapshot of the model's rows; of a streaming model one for each range."""
         plan = planned.plan
 
-        def again() -> tuple[WriteSpec, str]:
+        def again() -> Work:
             fresh = self._plan_again(relation, settings, planned).plan
-            return model_spec(settings, fresh), self.python.written(settings.node, fresh.select)
+            return model_spec(settings, fresh), self._rows(settings.node, fresh)
 
-        rows = planned.query.empty or self.python.written(settings.node, plan.select)
+        rows = planned.query.empty or self._rows(settings.node, plan)
         work = (model_spec(settings, plan), rows)
         job = job_of(relation, settings, plan, work, again, context, planned.query.reads)
         try:
@@ -210,6 +216,9 @@ class ModelWriter:
             job = replace(job, plan=planned.plan, work=work)
             response.join(self._commit(job, replace(context, existing=relation)))
         return response
+
+    def _rows(self, node: str, plan: BuildPlan) -> Any:  # noqa: ANN401 - SQL text, or rows
+        return self.inputs.known_rows(node, plan) or self.python.written(node, plan.select)
 
     def _finish(self, node: str) -> None:
         """What was kept for the node's query is not needed any more."""
@@ -231,9 +240,10 @@ class ModelWriter:
         if known.plan.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
         self.python.run_again(settings.node)
+        self.looks.begin()
         found = retry_published(
             partial(self._commits.versions_but, settings.node, relation),
-            partial(self._engine().query_columns, known.sql),
+            lambda *, versions: self.looks.engine().query_columns(known.sql, versions=versions),
         )
         columns = tuple((column.name, column.type_text) for column in found)
         query = AnalyzedQuery(columns, known.query.reads)
@@ -248,7 +258,9 @@ class ModelWriter:
     ) -> TablestoreResponse:
         """The seed's rows replace what was there."""
         zone = self._config.credentials.session_zone
-        return self._commit(seed_job(self._engine(), relation, settings, table, context, zone), context.run)
+        self.pinned.of(settings.node)  # before the first look
+        job = seed_job(self.looks.engine(), relation, settings, table, context, zone)
+        return self._commit(job, context.run)
 
     def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
         """One snapshot, staged or published; then publish the staged snapshots that waited for this write."""
@@ -258,21 +270,15 @@ class ModelWriter:
             with nullcontext() if job.batch is None else self._coordinator.batch(name):
                 while response is None:
                     staged = self._place(job, context)
-                    replaces = must_replace(
-                        self._engine(), job, context.existing, is_staged=staged is not None
-                    )
+                    engine, is_staged = self._engine(), staged is not None
+                    replaces = must_replace(engine, job, context.existing, is_staged=is_staged)
                     try:
                         report = self._commits.write(job, staged, job.work, replaces=replaces)
-                    except (
-                        StagedVersionMissing
-                    ):  # the query names staged changes, which another thread has published
+                    except StagedVersionMissing:  # another thread has published changes that the query names
                         if job.plan.action is Action.CREATE:
                             raise
                         job = replace(job, work=job.again())
-                    except (
-                        StagedSnapshotMissing,
-                        StagedSnapshotClosed,
-                    ):  # published meanwhile: no test waits
+                    except (StagedSnapshotMissing, StagedSnapshotClosed):  # no test waits any more
                         if job.batch is None or staged is None:
                             raise
                         job = replace(job, work=job.again())

@@ -6,13 +6,13 @@ INVARIANT  looked up again for each statement: another thread may publish a stag
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.stream_inputs import StreamInputs
+from dbt.adapters.tablestore.node_looks import NodeLooks
 from dbt.adapters.tablestore.pinned_reads import (
     Done_co,
     PinnedRead,
@@ -21,27 +21,29 @@ from dbt.adapters.tablestore.pinned_reads import (
     retry_published,
     versions_of,
 )
-from tablestore_engine.api import ColumnInfo, Engine, TableVersion
+from tablestore_engine.api import ColumnInfo, TableVersion
 from tablestore_engine.spi import ReadLog
 
 
 class NodeVersions:
-    """Of one invocation; `config` is dbt's, `adopt` takes over what the runs that it continues have staged."""
+    """Of one invocation; `looks`: the engine as nodes use it; `config` is dbt's, `adopt` takes over what the runs that
+    it continues have staged.
+    """
 
     def __init__(
         self,
-        engine: Callable[[], Engine],
+        looks: NodeLooks,
         config: Any,  # noqa: ANN401 - dbt's untyped config
         coordinator: PublishCoordinator,
         databases: Callable[[], tuple[str, ...]],
         adopt: Callable[[], None],
     ) -> None:
-        self._engine, self._coordinator = engine, coordinator
+        self.looks, self._engine, self._coordinator = looks, looks.engine, coordinator
         self._databases, self._adopt = databases, adopt
         self._as_of = read_as_of(getattr(config, "cli_vars", None) or {}, config.credentials.schema)
         self._is_as_of_checked = False
-        self.inputs = ChangedInputs(engine, self.of)
-        self.streams = StreamInputs(engine, self.of)
+        self.inputs = ChangedInputs(looks.engine, self.of)
+        self.streams = StreamInputs(looks.engine, self.of)
 
     @property
     def as_of(self) -> Mapping[str, TableVersion]:
@@ -52,6 +54,7 @@ class NodeVersions:
         """table -> version that statements of this node read instead of the current one."""
         self._adopt()
         pins = versions_of(self._coordinator.branches_for(node, self._databases()))
+        self.looks.keep(pins)
         if not node.startswith("test."):
             return {**pins, **self.inputs.versions(node, pins), **self.streams.staged(node, pins)}
         self.check_as_of()
@@ -70,7 +73,11 @@ class NodeVersions:
 
     def query_columns(self, node: str, sql: str, reads: ReadLog | None = None) -> tuple[ColumnInfo, ...]:
         """Of a query of the node."""
-        return self.read(node, partial(self._engine().query_columns, sql, reads=reads))
+
+        def ask(*, versions: Mapping[str, TableVersion]) -> tuple[ColumnInfo, ...]:
+            return self._engine().query_columns(sql, versions=versions, reads=reads)
+
+        return self.read(node, ask)
 
     @as_dbt_errors()
     def check_as_of(self) -> None:
