@@ -81,17 +81,15 @@ def decode_index_manifest(data: bytes, name: str = "") -> list[IndexEntry]:
 
 
 def replace_deletion_vectors(
-    entries: Sequence[IndexEntry], partition: bytes, bucket: int, new: IndexEntry | None
+    entries: Sequence[IndexEntry], new: Mapping[tuple[bytes, int], IndexEntry | None]
 ) -> tuple[IndexEntry, ...]:
-    """The entries with that bucket's DELETION_VECTORS entry replaced (None: removed)."""
-    kept = tuple(
+    """The entries with the DELETION_VECTORS entries of these buckets (partition, bucket) replaced (None: removed)."""
+    kept = (
         entry
         for entry in entries
-        if not (
-            entry.index_type == DELETION_VECTORS and entry.partition == partition and entry.bucket == bucket
-        )
+        if not (entry.index_type == DELETION_VECTORS and (entry.partition, entry.bucket) in new)
     )
-    return kept if new is None else (*kept, new)
+    return (*kept, *(entry for entry in new.values() if entry is not None))
 
 
 def without_hash_index(entries: Sequence[IndexEntry]) -> tuple[IndexEntry, ...]:

@@ -75,16 +75,18 @@ class _ColumnStatistics:
     def bounds(self) -> tuple[object, object]:
         if not self._ends:
             return None, None
-        found = pc.min_max(pa.chunked_array(self._ends))
-        low, high = _scalar(found["min"], self._type), _scalar(found["max"], self._type)
+        low, high = python_values(_joined_ends(self._ends), self._type)
         if self._type.root in _FLOATING:
             return (None, None) if self._has_nan else (low or -0.0, high or 0.0)
         return _truncate(low, high, self._type, self.mode.length)
 
 
-def _scalar(value: pa.Scalar, type_: DataType) -> object:
-    """A scalar as binary_row takes it, exact for nanoseconds and decimals."""
-    return python_values(pa.array([value]), type_)[0]
+def _joined_ends(ends: list[pa.Array]) -> pa.Array:
+    """Smallest and largest of all pieces."""
+    if len(ends) == 1:
+        return ends[0]
+    found = pc.min_max(pa.chunked_array(ends))
+    return pa.array([found["min"], found["max"]], ends[0].type)
 
 
 def _has_nan(column: pa.ChunkedArray) -> bool:

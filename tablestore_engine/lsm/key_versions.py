@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.lsm.key_order import Index, Mask, order_permutation, starts_of_groups
+from tablestore_engine.lsm.key_order import Index, Mask, order_permutation, starts_of_groups, take_keys
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
@@ -73,7 +73,9 @@ def sort_versions(
         both = [keys, sequence.frame.rename({name: f"s{name}" for name in sequence.frame.columns})]
         directions = (False,) * keys.width + sequence.descending
         order = order_permutation(pl.concat(both, how="horizontal"), descending=directions)
-    return Versions(order, starts_of_groups(keys[order]), taken_away, sequence, rows, update_befores)
+    return Versions(
+        order, starts_of_groups(take_keys(keys, order)), taken_away, sequence, rows, update_befores
+    )
 
 
 def retracts(kinds: npt.NDArray[np.int8]) -> Mask:

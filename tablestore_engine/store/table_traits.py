@@ -14,6 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import pyarrow as pa
+
+from tablestore_engine.format.data_file import key_value_schema
 from tablestore_engine.format.manifest_compaction import MergeLimits
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
@@ -47,6 +50,11 @@ class TableTraits:
     def _stored(self, key: str, default: str) -> str:
         """As the table says; `default` is the format's, since the table may be another engine's."""
         return self.schema.options.get(key, default)
+
+    @cached_property
+    def stored_schema(self) -> pa.Schema:
+        """Columns of the files of a keyed table, made once for all files of a commit."""
+        return key_value_schema(self.schema)
 
     # ---- merging -------------------------------------------------------------------------------------------
 

@@ -227,8 +227,7 @@ class SnapshotFiles:
         before = None if base is None else base.index_manifest
         entries = self.manifests.read_index(before)
         after = entries if schema.bucket_count < 1 else without_hash_index(entries)
-        for (partition, bucket), entry in delta.vectors.items():
-            after = replace_deletion_vectors(after, partition, bucket, entry)
+        after = replace_deletion_vectors(after, delta.vectors)
         if after == entries:
             return before, False
         return self.manifests.write_index(after, TableTraits(schema).manifest_compression), True

@@ -25,7 +25,6 @@ from tablestore_engine.format.data_file import (
     VALUE_KIND,
     DataFileMeta,
     append_schema,
-    key_value_schema,
 )
 from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.layout import TableLayout
@@ -131,7 +130,7 @@ class DataFiles:
         self, state: BucketState, *, prefix: str, level: int, source: int
     ) -> RollingWriter[RunRows]:
         shape = Shape(
-            key_value_schema(self.schema),
+            self.traits.stored_schema,
             arrange=self._keyed_rows,
             options=self._parquet_options,
             facts=lambda: KeyedFacts(self._facts(level=level, source=source)),
@@ -146,7 +145,7 @@ class DataFiles:
         kinds = np.zeros(run.rows.num_rows, np.int8) if run.kinds is None else run.kinds
         arrays = [run.rows.column(name) for name in self.schema.trimmed_primary_keys]
         arrays += [pa.array(run.numbers, pa.int64()), pa.array(kinds, pa.int8()), *run.rows.columns]
-        return pa.Table.from_arrays(arrays, schema=key_value_schema(self.schema))
+        return pa.Table.from_arrays(arrays, schema=self.traits.stored_schema)
 
     def _facts(self, *, level: int, source: int) -> FactsOf:
         return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)

@@ -22,7 +22,7 @@ from tablestore_engine.errors import FixData, RepeatedKeys
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import keeps_all, take_rows
-from tablestore_engine.lsm.key_order import Index, Mask, order_columns
+from tablestore_engine.lsm.key_order import Index, Mask, order_columns, take_keys
 from tablestore_engine.lsm.key_versions import Versions, retracts, sort_versions, without_update_before
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_records import merged_rows
@@ -215,7 +215,7 @@ def _merged(
     if keeps_all(winners, rows.num_rows):
         at = None
     else:
-        keys, field = keys[winners], None if field is None else field.at(winners)
+        keys, field = take_keys(keys, winners), None if field is None else field.at(winners)
     if merged.columns:
         field = sequence_of(source, traits)
     update_befores = None

@@ -1,6 +1,7 @@
-"""Rows on their way to (partition, bucket): one pass, order within a bucket kept.
+"""Rows on their way to (partition, bucket): one pass, order of each key's rows kept.
 
-Steps      conform → partition codes and bucket numbers per row → stable sort by group → slices
+Steps      conform → partition codes and bucket numbers per row → stable sort by group, of small buckets by group and
+           key → slices
 INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
            but for repeated keys, which only sorting finds (incoming_batch).
 """
@@ -12,6 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -20,16 +22,18 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.key_order import fixed_words, order_columns, order_permutation
 from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
+SMALL_BUCKET_ROWS = 8_192  # on average: such buckets cost what each call costs, not what rows do
 
 
 @dataclass(frozen=True)
 class RoutedRows:
-    """Rows of one bucket in their order of arrival; `kinds` None means that all rows add."""
+    """Rows of one bucket, each key's in their order of arrival; `kinds` None means that all rows add."""
 
     partition: tuple[object, ...]
     partition_bytes: bytes
@@ -46,7 +50,7 @@ def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tupl
     groups, count = _groups(made, schema)
     if count == 1:
         return (_routed(made, kinds, schema),)
-    order = np.argsort(groups, kind="stable")
+    order = _order(made, groups, count, schema)
     made = take_rows(made, order)
     kinds = None if kinds is None else kinds[order]
     cuts = [0, *(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), made.num_rows]
@@ -59,6 +63,19 @@ def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tupl
         for start, stop in pairwise(cuts)
     ]
     return tuple(sorted(parts, key=lambda part: (part.partition_bytes, part.bucket)))
+
+
+def _order(
+    rows: pa.Table, groups: npt.NDArray[np.int64], count: int, schema: TableSchema
+) -> npt.NDArray[np.int64]:
+    """Row numbers by group; of many small buckets also by key, each key's rows in their order: one sort for all."""
+    if not schema.is_keyed or rows.num_rows > count * SMALL_BUCKET_ROWS:
+        return np.argsort(groups, kind="stable")
+    keys = order_columns(rows, schema.trimmed_primary_keys)
+    words = fixed_words(keys)
+    if words is not None:
+        return np.lexsort((words, groups))
+    return order_permutation(pl.DataFrame({"#group": groups}).hstack(keys))
 
 
 def _groups(rows: pa.Table, schema: TableSchema) -> tuple[npt.NDArray[np.int64], int]:

@@ -63,6 +63,22 @@ def test_rows_reach_their_partition_and_bucket(tmp_path: Path) -> None:
     assert store.verify() == ()
 
 
+def test_route_rows_small_buckets_come_in_key_order_and_each_key_in_order_of_arrival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sort for all of them; large buckets keep the order of arrival, and hold the same rows."""
+    store = keyed_by_day(tmp_path, bucket="1")
+    rows = [{"id": n * 7 % 5, "v": f"{n}", "dt": f"d{n % 2}"} for n in range(20)]
+    routed = route_rows(as_table(rows, store.schema), None, store.schema)
+    found = [one.rows.to_pylist() for one in routed]
+    assert found == [
+        sorted((one for one in rows if one["dt"] == day), key=lambda one: one["id"]) for day in ("d0", "d1")
+    ]
+    monkeypatch.setattr("tablestore_engine.store.rows.routing.SMALL_BUCKET_ROWS", 1)
+    whole = [one.rows.to_pylist() for one in route_rows(as_table(rows, store.schema), None, store.schema)]
+    assert whole == [[one for one in rows if one["dt"] == day] for day in ("d0", "d1")]
+
+
 def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_partition(
     tmp_path: Path,
 ) -> None:
