@@ -59,7 +59,9 @@ class MergeResult:
 
 def merged_rows(rows: pa.Table, merged: Merged) -> pa.Table:
     """The rows of the winners, with combined values where there are any."""
-    made = take_rows(rows, merged.winners)
-    for name, values in merged.columns.items():
-        made = made.set_column(made.column_names.index(name), made.schema.field(name), values)
-    return made
+    if not merged.columns:
+        return take_rows(rows, merged.winners)
+    names = rows.column_names
+    plain = take_rows(rows.select([name for name in names if name not in merged.columns]), merged.winners)
+    made = [merged.columns[name] if name in merged.columns else plain.column(name) for name in names]
+    return pa.Table.from_arrays(made, schema=rows.schema)

@@ -17,7 +17,14 @@ import pyarrow as pa
 
 from tablestore_engine.lsm.aggregate_function import AggregateFunction, no_retraction
 from tablestore_engine.lsm.aggregate_picks import First
-from tablestore_engine.lsm.key_order import Index, Mask, order_frame, order_permutation, starts_of_groups
+from tablestore_engine.lsm.key_order import (
+    Index,
+    Mask,
+    fixed_words,
+    order_frame,
+    order_permutation,
+    starts_of_groups,
+)
 from tablestore_engine.lsm.version_groups import NO_ROW, VersionGroups, pick_values
 
 
@@ -39,13 +46,18 @@ class SequenceGroup:
         newest = np.zeros(len(groups.rows), dtype=np.bool_)
         mine = groups.only(named)
         ranks = self._ranks(rows, mine)
-        reached = np.maximum.accumulate(mine.keys * (len(ranks) + 1) + ranks)
-        newest[named] = reached == mine.keys * (len(ranks) + 1) + ranks
+        by_key = mine.keys * (int(ranks.max(initial=0)) + 1) + ranks
+        newest[named] = np.maximum.accumulate(by_key) == by_key
         return named, newest
 
     def _ranks(self, rows: pa.Table, groups: VersionGroups) -> Index:
-        """Of each version among all of these, from 0; equal ones for equal fields."""
+        """Of each version among all of these, from 0; equal ones for equal fields. Small whole numbers are ranks."""
         frame = order_frame([groups.values(rows.column(name)) for name in self.fields])
+        words = fixed_words(frame)
+        if words is not None and len(words):
+            least, most = int(words.min()), int(words.max())
+            if most - least < 2**62 // (groups.count + 1):
+                return np.asarray(words.astype(np.int64) - least)
         order = order_permutation(frame)
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[order] = np.cumsum(starts_of_groups(frame[order])) - 1
