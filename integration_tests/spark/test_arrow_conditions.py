@@ -62,3 +62,14 @@ def test_condition_over_a_column_without_spark_type_is_refused(engine: Engine) -
     with pytest.raises(Unsupported, match=r"TS1571.*'clock'"):
         engine.write("demo.t", pa.table(COLUMNS), WriteSpec(table=KEYED, delete_when="Clock is null"))
     assert engine.find_relation("demo.t") is None
+
+
+def test_arrow_rows_behind_an_empty_chunk_are_written(engine: Engine) -> None:
+    """Spark would end at the empty batch: rows behind it are checked, deleted and kept as the others."""
+    first, last = pa.table({"id": [1, 2], "x": [0, 1]}), pa.table({"id": [3, 4], "x": [0, 1]})
+    rows = pa.concat_tables([first, first.slice(0, 0), last])
+    assert [one.num_rows for one in rows.to_batches()] == [2, 0, 2]
+    engine.write("demo.t", rows, WriteSpec(table=KEYED, delete_when="x = 0"))
+    assert sorted(engine.table("demo.t").scan().to_arrow().column("id").to_pylist()) == [2, 4]
+    with pytest.raises(FixData, match="TS1605"):
+        engine.write("demo.t", rows, WriteSpec(table=KEYED, checks={"small": "id < 4"}))

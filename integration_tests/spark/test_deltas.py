@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+import pyarrow as pa
 import pytest
 
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
@@ -29,11 +30,15 @@ def states(engine: Engine, tables: tuple[str, ...], *, is_new: bool) -> dict[str
 def apply_deltas(
     engine: Engine, sql: str, key: tuple[str, ...], tables: tuple[str, ...]
 ) -> tuple[Deltas, Counter, Counter]:
-    """(deltas, rows of the old result with the deltas, rows of the new result)."""
+    """(deltas, rows of the old result with the deltas, rows of the new result). State is that of the old tables, and
+    is compared with that of the new ones.
+    """
     name = "demo.result"
     engine.sql(f"drop table if exists {name}")
-    spec = WriteSpec(table=TableSpec(primary_key=key, options={"bucket": "1"}))
-    engine.write(name, sql, spec, versions=states(engine, tables, is_new=False))
+    spec, pins = WriteSpec(table=TableSpec(primary_key=key, options={"bucket": "1"})), {}
+    old = states(engine, tables, is_new=False)
+    engine.write(name, sql, spec, versions=old)
+    state = old_state(engine, sql, key, old)
     changes = {
         one: TableVersion(changes=ChangesBetween(1, engine.table(one).latest_snapshot_id())) for one in tables
     }
@@ -41,14 +46,39 @@ def apply_deltas(
     views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
     with engine.changed_keys.trace(sql, versions=pins) as traced:
         assert traced.general_clause(key) is None
-        found = traced.deltas(key, changes, engine.changed_keys.stored_rows(engine.table(name)), views)
+        find = engine.changed_keys.stored_rows(engine.table(name))
+        found = traced.deltas(key, changes, find, views, state)
+        if found.state is not None:
+            fresh, _ = traced.state(key).read_all(engine.changed_keys.new_view())
+            assert Counter(map(str, found.state.to_pylist())) == Counter(map(str, fresh.to_pylist()))
     if found.clause:
         return found, Counter(), Counter()
+    return found, *applied(engine, sql, key, found, pins)
+
+
+def old_state(
+    engine: Engine, sql: str, key: tuple[str, ...], old: dict[str, TableVersion]
+) -> pa.Table | None:
+    """Of all groups; rows that are made of it are those of the query."""
+    with engine.changed_keys.trace(sql, versions=old) as traced:
+        kept = traced.state(key)
+        if kept is None:
+            return None
+        state, view = kept.read_all(engine.changed_keys.new_view())
+        rows = Counter(map(tuple, engine.spark.table(view).collect()))
+        assert rows == Counter(map(tuple, engine.query(sql, versions=old).collect()))
+        return state
+
+
+def applied(
+    engine: Engine, sql: str, key: tuple[str, ...], found: Deltas, pins: dict[str, TableVersion]
+) -> tuple[Counter, Counter]:
+    """(rows of demo.result with the deltas, rows of the query)."""
     new = engine.query(sql, versions=pins)
     numbers = [new.columns.index(one) for one in key]
     rows = {
         tuple(row[at] for at in numbers): tuple(row)
-        for row in engine.query(f"select * from {name}").collect()
+        for row in engine.query("select * from demo.result").collect()
     }
     known = [] if found.table is None else list(zip(*found.table.to_pydict().values(), strict=True))
     for *row, kind in known if found.view is None else engine.spark.table(found.view).collect():
@@ -62,7 +92,7 @@ def apply_deltas(
         for one in engine.spark.table(found.again.view).collect():
             rows.pop(tuple(one), None)
             rows |= {tuple(one): row for row in everything if tuple(row[at] for at in numbers) == tuple(one)}
-    return found, Counter(rows.values()), everything
+    return Counter(rows.values()), everything
 
 
 FOLLOWED = {
@@ -129,4 +159,53 @@ def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str
     found, stored, expected = apply_deltas(engine, sql, tuple(key.split(",")), tables)
     assert not found.clause
     print(name, found)
+    assert stored == expected
+
+
+OF_STATE = {
+    "average and ratio": (
+        (f"select product, avg(amount) a, 100 * sum(case when customer > 1 then amount end) / sum(amount) r, "
+        f"avg(cast(amount as decimal(9,2))) d, avg(cast(amount as int)) i from {S} where product is not null "
+        f"group by product having sum(amount) <> 0 or sum(amount) is null"),
+        "product",
+    ),
+    "star join": (
+        (f"select r.name, avg(o.amount) a, round(sum(o.amount) / count(*), 3) q, coalesce(max(c.name), '-') m "
+        f"from {S} o join {P} c on o.customer = c.id join {R} r on r.id = o.product group by r.name"),
+        "name",
+    ),
+    "having": (
+        (f"select product, count(*) n, max(amount) m from {S} group by product "
+        f"having product is not null and (count(*) > 2 or max(amount) > 8)"),
+        "product",
+    ),
+    "having of another column": (
+        f"select product from {S} group by product having product > 1 and min(customer) < 3",
+        "product",
+    ),
+    "total": (
+        f"select 1 as one, avg(amount) a, sum(amount) * 1.0 / count(*) q, coalesce(min(amount), -1) m from {S}",
+        "one",
+    ),
+    "over a subquery": (
+        (f"select p + 1 as q, p, s / n as a from (select product p, sum(amount) s, count(*) n from {S} "
+        f"where product is not null group by product) where n > 1"),
+        "p",
+    ),
+    "filter": (
+        (f"select coalesce(product, -1) as p, avg(amount) filter (where id % 2 = 0) a, "
+        f"count(*) filter (where amount > 4) + 1 as n from {S} group by 1"),
+        "p",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("tables", CHANGED)
+@pytest.mark.parametrize("name", sorted(OF_STATE))
+def test_rows_of_state_are_those_of_the_query(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
+    """Columns computed from aggregates, averages and HAVING, to the bit; the state behind it is that of all rows."""
+    sql, key = OF_STATE[name]
+    found, stored, expected = apply_deltas(engine, sql, tuple(key.split(",")), tables)
+    assert not found.clause
+    assert found.state is not None
     assert stored == expected

@@ -12,10 +12,12 @@ import pyarrow as pa
 
 from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.api.table import Table
+from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.spark.merged_rows import FindRows, StoredRows
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.warehouse.group_state_files import GroupStateFiles
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 
@@ -56,6 +58,18 @@ class ChangedKeys:
             return StoredRows(same, rows.rename_columns([name.lower() for name in rows.column_names]))
 
         return find
+
+    def read_state(self, table: str, name: str, header: str) -> pa.Table:
+        """The state of the groups of a table's query, which a commit names. Raises UnusableState."""
+        return self._states(table).read(name, header)
+
+    def write_state(self, table: str, state: pa.Table, header: str) -> str:
+        """Its name, for the commit of the rows that go with it."""
+        identifier = Identifier.parse(table)
+        return self._states(table).write(state, header, self._warehouse.stores.find(identifier))
+
+    def _states(self, table: str) -> GroupStateFiles:
+        return GroupStateFiles(self._warehouse.catalog, Identifier.parse(table))
 
     def now_ms(self) -> int:
         """The engine's clock: epoch milliseconds, as snapshots have them."""

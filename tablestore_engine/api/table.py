@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,6 +22,7 @@ from tablestore_engine.api.table_states import TableStates
 from tablestore_engine.api.table_system import TableSystem
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.catalog.name_lookup import find_snapshot
+from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.log.decode import LogMessage
@@ -50,10 +52,12 @@ from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
 from tablestore_engine.warehouse.compared_states import ComparedStates, SnapshotName, compare_states
 from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
 from tablestore_engine.warehouse.gate.table_expiry import expire_table
+from tablestore_engine.warehouse.group_state_files import GroupStateFiles
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
 from tablestore_engine.warehouse.net_changes import ChangeCounts
 from tablestore_engine.warehouse.snapshot_diff import read_change_batches, read_changes_table
+from tablestore_engine.warehouse.streaming_state_files import POSITION
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -336,6 +340,10 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         found = [*self.store.verify()]
         for name in self.branches():
             found += [f"branch {name}: {problem}" for problem in self.store.on_branch(name).verify()]
+        with suppress(TablestoreError):  # what cannot be read is among the problems
+            state = self.positions().get(POSITION, "")
+            damage = GroupStateFiles(self.warehouse.catalog, self.identifier).find_damage(state)
+            found += [] if damage is None else [damage]
         return tuple(found)
 
     def log_messages(self) -> list[LogMessage]:

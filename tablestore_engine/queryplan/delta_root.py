@@ -47,13 +47,14 @@ class GroupColumn:
     """A column of the result. `how`: GROUP for a value that all rows of a group have, else how changes are added up.
 
     `values`: expressions over a row, one but for COUNT, which counts rows in which none is NULL; `condition`: of FILTER
-    and count_if. `type`: of the value, as Catalyst's JSON has it.
+    and count_if. `type`: of the value, as Catalyst's JSON has it. `is_negative`: a SUM of the values below 0 alone.
     """
 
     how: str
     values: tuple[Place, ...]
     condition: Place | None = None
     type: object = None
+    is_negative: bool = False
 
     @property
     def counts_rows(self) -> bool:
@@ -140,40 +141,51 @@ class _Groups:
         aggregate = inner.children[0] if is_zeroed else inner
         if aggregate.kind != "AggregateExpression":
             raise NoDelta(f"a column computed from aggregates ({item.name})")
-        column = self._aggregate(aggregate, item.name)
+        column = aggregate_column(aggregate, item.name, self._expressions, self._usable)
         if not is_zeroed:
             return column
         if column.how != SUM or not _is_never_lost(column.type):
             raise NoDelta(f"a column computed from aggregates ({item.name})")
         return GroupColumn(SUM_OR_ZERO, column.values, column.condition, column.type)
 
-    def _aggregate(self, aggregate: Expression, name: str) -> GroupColumn:
-        function, *conditions = aggregate.children
-        how = FOLLOWED.get(function.kind)
-        is_other = how == SUM and self._expressions.name_of(function.place) != "sum"
-        if how is None or is_other or aggregate.facts.get("isDistinct") is not False:
-            raise NoDelta(f"an aggregate function whose changes cannot be added up ({name})")
-        for one in (*function.children, *conditions):
-            if not self._usable(one):
-                raise NoDelta(f"an aggregate over a value that does not follow from one row ({name})")
-        if function.kind == "CountIf":
-            if conditions:
-                raise NoDelta(f"count_if with FILTER ({name})")
-            return GroupColumn(COUNT, (), function.children[0].place)
-        condition = conditions[0].place if conditions else None
-        if how == COUNT:
-            return GroupColumn(COUNT, tuple(self._counted(function)), condition)
-        value = function.children[0]
-        type_ = self._expressions.type_of(value.place)
-        if not _is_followed(how, type_):
-            raise NoDelta(f"{'a sum' if how == SUM else 'an extreme'} of {type_} ({name})")
-        return GroupColumn(how, (value.place,), condition, type_)
 
-    def _counted(self, function: Expression) -> Iterator[Place]:
-        """Without constants, which are never NULL but for NULL itself."""
-        for one in function.children:
-            if one.kind != "Literal" or one.facts.get("value") is None:
-                yield one.place
+def aggregate_column(
+    aggregate: Expression,
+    name: str,
+    expressions: Expressions,
+    usable: Callable[[Expression], bool],
+    how: str = "",
+) -> GroupColumn:
+    """How changes of an aggregate function are added up. `how`: for functions that are not FOLLOWED; `name`: of the
+    column. Raises NoDelta.
+    """
+    function, *conditions = aggregate.children
+    known = how or FOLLOWED.get(function.kind)
+    is_other = function.kind == "Sum" and expressions.name_of(function.place) != "sum"
+    if known is None or is_other or aggregate.facts.get("isDistinct") is not False:
+        raise NoDelta(f"an aggregate function whose changes cannot be added up ({name})")
+    for one in (*function.children, *conditions):
+        if not usable(one):
+            raise NoDelta(f"an aggregate over a value that does not follow from one row ({name})")
+    if function.kind == "CountIf":
+        if conditions:
+            raise NoDelta(f"count_if with FILTER ({name})")
+        return GroupColumn(COUNT, (), function.children[0].place)
+    condition = conditions[0].place if conditions else None
+    if known == COUNT:
+        return GroupColumn(COUNT, tuple(_counted(function)), condition)
+    value = function.children[0]
+    type_ = expressions.type_of(value.place)
+    if not _is_followed(known, type_):
+        raise NoDelta(f"{'a sum' if known == SUM else 'an extreme'} of {type_} ({name})")
+    return GroupColumn(known, (value.place,), condition, type_)
+
+
+def _counted(function: Expression) -> Iterator[Place]:
+    """Without constants, which are never NULL but for NULL itself."""
+    for one in function.children:
+        if one.kind != "Literal" or one.facts.get("value") is None:
+            yield one.place
 
 
 def _is_followed(how: str, type_: object) -> bool:

@@ -11,6 +11,7 @@ INVARIANT  rows that come with both signs cancel before an extreme is taken of t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 
@@ -23,11 +24,13 @@ from tablestore_engine.queryplan.delta_root import (
     GROUP,
     MAX,
     MIN,
+    SUM,
     GroupColumn,
     GroupsRoot,
     find_groups,
 )
 from tablestore_engine.queryplan.equal_values import is_exact, is_float
+from tablestore_engine.queryplan.group_state import StateRoot, find_state
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import Place
@@ -42,16 +45,21 @@ _KEYS = frozenset({
     "byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary",
 })  # fmt: skip
 _SUM_TYPE = "decimal(38,{scale})"
+_DIGITS_NATIVE = 28  # Spark's sum has ten digits more, so it has room for 10^10 rows
+_LOW = (1 << 32) - 1
 
 
 @dataclass(frozen=True)
 class DeltaQuery:
-    """Of one plan and the occurrences that changed. `groups` None: the root is linear. `types`: of the result."""
+    """Of one plan and the occurrences that changed. `groups`, `state`: the root groups rows, and a result row follows
+    from the stored one, or from the state of its group. Neither: the root is linear.
+    """
 
     plan: TracedPlan
     known: KnownColumns
     signed: SignedRows
     groups: GroupsRoot | None
+    state: StateRoot | None
     parts: tuple[SignedPart, ...]
     elapsed: Elapsed | None = None
 
@@ -65,9 +73,17 @@ class DeltaQuery:
 
     def frame(self, changes: ChangesOf) -> DataFrame:
         """Not run yet. `changes`: plans of the changed rows of a table."""
-        if self.groups is None:
+        columns = self.columns
+        if columns is None:
             return _net_rows(self._rows(changes), self.plan.output_types)
-        return contributions(self._values(self.groups, changes), self.groups.columns)
+        return contributions(self._values(columns, changes), columns)
+
+    @property
+    def columns(self) -> Sequence[GroupColumn] | None:
+        """What is added up for each group; None of a linear root."""
+        if self.state is not None:
+            return self.state.slots
+        return None if self.groups is None else self.groups.columns
 
     def merged(
         self, found: pa.Table, names: Sequence[str], key: Sequence[str], find_rows: FindRows
@@ -84,14 +100,8 @@ class DeltaQuery:
         names = [f"r{at}" for at in range(len(ids))]
         return self._union(changes, [columns] * len(self.parts), names)
 
-    def _values(self, groups: GroupsRoot, changes: ChangesOf) -> DataFrame:
-        names, places = [], list[Place]()
-        for at, column in enumerate(groups.columns):
-            names += [f"x{at}_{number}" for number in range(len(column.values))]
-            places += column.values
-            if column.condition is not None:
-                names.append(f"f{at}")
-                places.append(column.condition)
+    def _values(self, groups: Sequence[GroupColumn], changes: ChangesOf) -> DataFrame:
+        names, places = columns_of(groups)
         columns = [tuple(Column(self.signed.next_identity(), place) for place in places) for _ in self.parts]
         return self._union(changes, columns, names)
 
@@ -114,13 +124,29 @@ def plan_deltas(
     """`key`: ids of the root's columns. `elapsed`: since the last run, if the query uses the time. Raises NoDelta."""
     if not all(isinstance(one, str) and _is_looked_up(one) for one in _types_of(plan, key)):
         raise NoDelta("a key of a type that is not looked up")
-    groups = find_groups(plan.root, key, plan, known.is_usable)
+    root = find_root(plan, known, key)
     signed = SignedRows(known)
-    parts = signed.of(plan.root if groups is None else groups.below)
-    for type_ in plan.output_types if groups is None else ():
+    parts = signed.of(plan.root if root is None else root.below)
+    for type_ in plan.output_types if root is None else ():
         if not (is_exact(type_) or is_float(type_)):
             raise NoDelta(f"a column of type {type_}, whose equal values can differ")
-    return DeltaQuery(plan, known, signed, groups, parts, elapsed)
+    groups, state = (root, None) if isinstance(root, GroupsRoot) else (None, root)
+    return DeltaQuery(plan, known, signed, groups, state, parts, elapsed)
+
+
+def find_root(plan: TracedPlan, known: KnownColumns, key: Sequence[int]) -> GroupsRoot | StateRoot | None:
+    """How rows of groups follow; None: the root is no group by. State only where stored rows do not do. Raises
+    NoDelta.
+    """
+    with suppress(NoDelta):
+        groups = find_groups(plan.root, key, plan, known.is_usable)
+        if groups is not None:
+            return groups
+    state = find_state(plan.root, key, plan, known.is_usable)
+    for type_ in plan.output_types if state is not None else ():
+        if not (isinstance(type_, str) and (_is_looked_up(type_) or is_float(type_))):
+            raise NoDelta(f"a column of type {type_} over groups")
+    return state
 
 
 def _types_of(plan: TracedPlan, ids: Sequence[int]) -> list[object]:
@@ -145,6 +171,18 @@ def _net_rows(rows: DataFrame, types: Sequence[object]) -> DataFrame:
     )
     found = net.where("n <> 0")
     return found.select(*[sf.col(f"v{at}").alias(name) for at, name in enumerate(names)], "n")
+
+
+def columns_of(groups: Sequence[GroupColumn]) -> tuple[list[str], list[Place]]:
+    """Names of values and conditions, and what they are."""
+    names, places = [], list[Place]()
+    for at, column in enumerate(groups):
+        names += [f"x{at}_{number}" for number in range(len(column.values))]
+        places += column.values
+        if column.condition is not None:
+            names.append(f"f{at}")
+            places.append(column.condition)
+    return names, places
 
 
 def contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:
@@ -174,18 +212,59 @@ def _added(at: int, column: GroupColumn) -> list[str]:
         return []
     if column.how == COUNT:
         return [f"sum({_if(at, column, 's', '0')}) as v{at}"]
-    scale = str(column.type).rstrip(")").partition(",")[2] or "0" if "decimal" in str(column.type) else "0"
-    value = f"cast(x{at}_0 as {_SUM_TYPE.format(scale=scale)})"
+    value = f"cast(x{at}_0 as {_SUM_TYPE.format(scale=scale_of(column.type))})"
     return [
-        f"sum({_if(at, column, f'if(s > 0, {value}, -{value})')}) as v{at}",
+        f"try_sum({_if(at, column, f'if(s > 0, {value}, -{value})')}) as v{at}",
         f"sum({_if(at, column, 's', '0')}) as m{at}",
         f"sum({_if(at, column, '1', '0')}) as c{at}",
     ]
 
 
+def all_contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:
+    """As contributions to nothing, of all rows; an extreme is `v<i>`, and a sum without values 0."""
+    keys = [f"x{at}_0 as g{at}" for at, one in enumerate(columns) if one.how == GROUP]
+    sums = ["count(1) as n"]
+    for at, one in enumerate(columns):
+        if one.how == COUNT:
+            sums.append(f"count({_if(at, one, '1')}) as v{at}")
+        elif one.how in (MIN, MAX):
+            sums.append(f"{one.how}({_if(at, one, f'x{at}_0')}) as v{at}")
+        elif one.how == SUM:
+            counted = f"count({_if(at, one, '1')})"
+            none = f"cast(0 as {_SUM_TYPE.format(scale=scale_of(one.type))})"
+            sums += [f"if({counted} = 0, {none}, {_sum_of(at, one)}) as v{at}", f"{counted} as m{at}"]
+    return _grouped(rows.selectExpr("*", *keys), _names(keys), sums)
+
+
+def _sum_of(at: int, column: GroupColumn) -> str:
+    """A sum in 38 digits, NULL where it has more. Spark adds BIGINT many times as fast as numbers of 38 digits."""
+    wide = _SUM_TYPE.format(scale=scale_of(column.type))
+    if column.type == "long":
+        high, low = (
+            f"sum({_if(at, column, one)})" for one in (f"shiftright(x{at}_0, 32)", f"x{at}_0 & {_LOW}L")
+        )
+        return f"cast({high} as {wide}) * {_LOW + 1}L + {low}"
+    digits = digits_of(column.type)
+    if digits is None or digits <= _DIGITS_NATIVE:
+        return f"cast(sum({_if(at, column, f'x{at}_0')}) as {wide})"
+    return f"try_sum({_if(at, column, f'cast(x{at}_0 as {wide})')})"
+
+
+def scale_of(type_: object) -> int:
+    """Digits behind the point of a number."""
+    return int(str(type_).rstrip(")").partition(",")[2] or 0) if "decimal" in str(type_) else 0
+
+
+def digits_of(type_: object) -> int | None:
+    """Of a decimal; None of an integer."""
+    return int(str(type_)[8:].partition(",")[0]) if "decimal" in str(type_) else None
+
+
 def _if(at: int, column: GroupColumn, value: str, other: str = "null") -> str:
     """Of the rows that count for a column."""
     terms = [f"x{at}_{number} is not null" for number in range(len(column.values))]
+    if column.is_negative:
+        terms.append(f"x{at}_0 < 0")
     if column.condition is not None:
         terms.append(f"f{at}")
     return f"if({' and '.join(terms)}, {value}, {other})" if terms else value

@@ -22,6 +22,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import VOID, DataField
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.collected_rows import to_arrow
 from tablestore_engine.spark.spark_types import has_spark_type, spark_type
 
@@ -84,7 +85,7 @@ def frame_of_arrow(session: SparkSession, table: pa.Table, fields: Sequence[Data
             )
         struct = struct.add(field.name, st.NullType() if field.type is VOID else spark_type(field.type))
     try:
-        return session.createDataFrame(table, struct)
+        return frame_of_rows(session, table, struct)
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
 

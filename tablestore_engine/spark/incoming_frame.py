@@ -22,6 +22,7 @@ from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.spark_types import from_spark_type, has_spark_type, spark_type
 from tablestore_engine.sql.as_of_clause import called_names, plain_words
@@ -75,7 +76,7 @@ def helper_columns(
         _NUMBER_COLUMN, pa.array(range(rows.num_rows), pa.int64())
     )
     try:
-        frame = session().createDataFrame(numbered, struct.add(_NUMBER_COLUMN, st.LongType()))
+        frame = frame_of_rows(session(), numbered, struct.add(_NUMBER_COLUMN, st.LongType()))
         frame = _with_helpers(frame, delete_when, checks)
         asked = [ROW_KIND_COLUMN] * bool(delete_when) + [VIOLATION_COLUMN] * bool(checks)
         found = collect_arrow(frame.select(_NUMBER_COLUMN, *asked))

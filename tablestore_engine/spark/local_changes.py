@@ -27,6 +27,7 @@ from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.runtime.locks import OrderedLock, Rank
+from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_rows import nullable_inside
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, has_spark_type, spark_type
@@ -59,7 +60,7 @@ class LocalRows:
         added = pc.is_in(self.rows.column(ROW_KIND_COLUMN), value_set=pa.array(_ADDED, pa.int8()))
         if kind in (ChangedKind.SIGNED, ChangedKind.OPPOSITE):
             rows = _signed(self.rows, chosen, added, 1 if kind is ChangedKind.SIGNED else -1)
-            return session.createDataFrame(rows, schema=StructType([*_fields(chosen), _SIGN_FIELD]))
+            return frame_of_rows(session, rows, StructType([*_fields(chosen), _SIGN_FIELD]))
         is_past = kind is ChangedKind.PAST
         rows = self.rows.filter(pc.invert(added)) if is_past else self.rows
         if not chosen:
@@ -67,7 +68,7 @@ class LocalRows:
         rows = rows.select([one.name for one in chosen])
         if not is_past and _is_grouped(chosen):
             rows = _net(rows, added).select(rows.column_names)
-        return session.createDataFrame(rows, schema=StructType(_fields(chosen)))
+        return frame_of_rows(session, rows, StructType(_fields(chosen)))
 
 
 class LocalChanges:

@@ -33,7 +33,7 @@ _LONG_LIMIT = 1 << 63
 
 
 @dataclass(frozen=True)
-class _Group:
+class Group:
     """Contributions beside the stored rows; `is_stored`: which have one."""
 
     found: pa.Table
@@ -46,7 +46,7 @@ class _Group:
 
 
 @dataclass(frozen=True)
-class _MergedColumn:
+class MergedColumn:
     """`again`: where the value is not determined. `proves`: where it proves that the group has a row."""
 
     values: pa.Array
@@ -75,7 +75,7 @@ def merge_groups(
     )
     stored = find_rows(keys)
     index = positions_in(stored.keys, stored.rows, key)
-    group = _Group(found, stored.rows.take(index), np.asarray(pc.is_valid(index)))
+    group = Group(found, stored.rows.take(index), np.asarray(pc.is_valid(index)))
     merged = [_merge(group, at, one, names[at]) for at, one in enumerate(columns)]
     state = _states(group, columns, merged, is_total=is_total)
     rows = pa.table(dict(zip(names, (one.values for one in merged), strict=True)))
@@ -90,7 +90,7 @@ _SKIP, _PUT, _DELETE, _AGAIN = range(4)
 
 
 def _states(
-    group: _Group, columns: Sequence[GroupColumn], merged: Sequence[_MergedColumn], *, is_total: bool
+    group: Group, columns: Sequence[GroupColumn], merged: Sequence[MergedColumn], *, is_total: bool
 ) -> np.ndarray[Any, Any]:
     """What becomes of each group."""
     net = np.asarray(group.part("n"))
@@ -111,28 +111,28 @@ def _states(
     return state
 
 
-def _merge(group: _Group, at: int, column: GroupColumn, name: str) -> _MergedColumn:
+def _merge(group: Group, at: int, column: GroupColumn, name: str) -> MergedColumn:
     old = group.old.column(name).combine_chunks()
     nowhere = np.zeros(len(old), dtype=bool)
     if column.how == GROUP:
-        return _MergedColumn(group.part(f"g{at}").cast(old.type), nowhere, nowhere)
+        return MergedColumn(group.part(f"g{at}").cast(old.type), nowhere, nowhere)
     if column.how == COUNT:
         value = pc.add(pc.fill_null(old, 0), group.part(f"v{at}"))
         number = np.asarray(value)
-        return _MergedColumn(value, number < 0, number > 0)
+        return MergedColumn(value, number < 0, number > 0)
     if column.how in (SUM, SUM_OR_ZERO):
         return _sum(group, at, old, is_zeroed=column.how == SUM_OR_ZERO)
-    return _extreme(group, at, old, is_max=column.how == MAX)
+    return merge_extreme(group, at, old, is_max=column.how == MAX)
 
 
-def _sum(group: _Group, at: int, old: pa.Array, *, is_zeroed: bool) -> _MergedColumn:
+def _sum(group: Group, at: int, old: pa.Array, *, is_zeroed: bool) -> MergedColumn:
     part, more = group.part(f"v{at}"), np.asarray(group.part(f"m{at}"))
     touched = np.asarray(group.part(f"c{at}")) > 0
     stored, is_null = group.is_stored, ~_true(pc.is_valid(old))
     scale = old.type.scale if pa.types.is_decimal(old.type) else 0
     wide = pa.decimal256(_WIDE, scale)
     total = pc.add(pc.fill_null(_wide(old, wide), _zero(wide)), part.cast(wide))
-    fits, is_zero = _fits(total, old.type), _true(pc.equal(total, _zero(total.type)))
+    fits, is_zero = fits_in(total, old.type), _true(pc.equal(total, _zero(total.type)))
     is_empty = ~stored & (more == 0)
     again = touched & (~_true(pc.is_valid(part)) | ~fits | (stored & is_null) | (~stored & (more < 0)))
     if not is_zeroed:
@@ -147,7 +147,7 @@ def _sum(group: _Group, at: int, old: pa.Array, *, is_zeroed: bool) -> _MergedCo
         proves = (taken & ~is_zero) | (is_kept & ~_true(pc.equal(old, _zero(old.type))))
     else:
         proves = (taken & (~is_zero | (more >= 0))) | is_kept
-    return _MergedColumn(value, again, proves)
+    return MergedColumn(value, again, proves)
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:
@@ -162,7 +162,8 @@ def _wide(values: pa.Array, wide: pa.DataType) -> pa.Array:
     )
 
 
-def _fits(total: pa.Array, type_: pa.DataType) -> Mask:
+def fits_in(total: pa.Array, type_: pa.DataType) -> Mask:
+    """Which numbers a column of the type has room for; NULL has none."""
     if pa.types.is_decimal(type_):
         digits, scale = type_.precision - type_.scale, total.type.scale
         most = pa.scalar("9" * max(digits, 1) + ("." + "9" * scale if scale else "")).cast(total.type)
@@ -174,7 +175,8 @@ def _fits(total: pa.Array, type_: pa.DataType) -> Mask:
     return _true(pc.and_(pc.less_equal(total, most), pc.greater_equal(total, least)))
 
 
-def _extreme(group: _Group, at: int, old: pa.Array, *, is_max: bool) -> _MergedColumn:
+def merge_extreme(group: Group, at: int, old: pa.Array, *, is_max: bool) -> MergedColumn:
+    """`old`: the stored extremes."""
     shown = old.type
     kind = pa.int8() if pa.types.is_boolean(shown) else shown  # booleans have no order in Arrow
     now, added, removed = (
@@ -187,7 +189,7 @@ def _extreme(group: _Group, at: int, old: pa.Array, *, is_max: bool) -> _MergedC
     is_contradiction = has_removed & (~has_now | _true(better(removed, now)))
     again = is_contradiction | (reaches & ~takes_added)
     value = pc.if_else(pa.array(takes_added), added, now).cast(shown)
-    return _MergedColumn(value, again, _true(pc.is_valid(value)) & ~again)
+    return MergedColumn(value, again, _true(pc.is_valid(value)) & ~again)
 
 
 def _true(values: Any) -> Mask:  # noqa: ANN401 - an array or a chunked one

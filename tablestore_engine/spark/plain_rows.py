@@ -23,6 +23,7 @@ from pyspark.sql.types import (
 )
 
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
+from tablestore_engine.spark.arrow_frame import frame_of_rows
 
 # An Arrow type each, whatever the session's time zone is.
 _PLAIN: tuple[type[AtomicType], ...] = (
@@ -34,7 +35,7 @@ _PLAIN: tuple[type[AtomicType], ...] = (
 def make_view(session: SparkSession, rows: pa.Table, schema: StructType, name: str) -> None:
     """A temporary view of rows with row kinds at the end; `schema`: of the others."""
     whole = StructType([*schema.fields, StructField(ROW_KIND_COLUMN, ByteType())])
-    frame = session.createDataFrame(rows.rename_columns(whole.names), schema=whole)
+    frame = frame_of_rows(session, rows.rename_columns(whole.names), whole)
     frame.createOrReplaceTempView(name)
 
 

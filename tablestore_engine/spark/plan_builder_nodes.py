@@ -30,6 +30,17 @@ class PlanBuilderNodes(SparkInner):
         """The node over other children."""
         return node.withNewChildren(self._to_seq(list(children)))
 
+    def over(self, expression: Jvm, children: Sequence[Jvm]) -> Jvm:
+        """The expression over other values."""
+        return expression.withNewChildren(self._to_seq(list(children)))
+
+    def evaluated(self, function: Jvm, buffers: Sequence[Jvm]) -> Jvm:
+        """The result of an aggregate function over these values of its buffers."""
+        names, pairs = function.aggBufferAttributes(), self._hash_map()
+        for at, value in enumerate(buffers):
+            pairs.put(names.apply(at), value)
+        return function.evaluateExpression().transformDown(self._to_scala_map(pairs))
+
     def expand_with(self, node: Jvm, kept: Sequence[Jvm], child: Jvm) -> Jvm:
         """The Expand node over another child, of which it keeps some columns."""
         rows, output = node.projections(), node.output()

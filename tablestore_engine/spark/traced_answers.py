@@ -26,7 +26,7 @@ class Deltas:
     there are none, `table` has the rows of plain types in place of a view; `schema`: without the row kinds.
     `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
 
-    `clause`: why there are no deltas.
+    `clause`: why there are no deltas. `state`: of all groups behind the changes, if the query has one.
     """
 
     view: str | None = None
@@ -36,6 +36,7 @@ class Deltas:
     clause: str = ""
     table: pa.Table | None = None
     schema: StructType = field(default_factory=StructType)
+    state: pa.Table | None = None
 
 
 @dataclass(frozen=True)

@@ -69,7 +69,7 @@ class TracedPlan:
     def __init__(
         self, inner: PlanBuilderNodes, frame: DataFrame, names: Names, moment_ms: int | None = None
     ) -> None:
-        self._inner = inner
+        self.inner = inner
         analyzed = frame._jdf.queryExecution().analyzed()
         plan = inner.with_rules(inner.without_pipes(analyzed), _RULES)
         self.is_deterministic = bool(plan.deterministic())
@@ -89,7 +89,7 @@ class TracedPlan:
                 self.tables[_id(placeholder.output().apply(0))] = TableColumns(RUN_TIME, is_fixed=False)
                 self._views.append((placeholder, row))
         self.root: PlanNode = read_plan(str(plan.toJSON()))
-        self._parts = PlanParts(plan)
+        self.parts = PlanParts(plan)
         self.grouping_types: GroupingTypes = {
             one.place: self.type_of(one.place)
             for node in self.root.walk()
@@ -111,19 +111,24 @@ class TracedPlan:
     @cached_property
     def output_types(self) -> tuple[object, ...]:
         """Of the columns of the root, as Catalyst's JSON has them."""
-        return tuple(json.loads(str(one.dataType().json())) for one in _each(self._parts.node(()).output()))
+        return tuple(json.loads(str(one.dataType().json())) for one in _each(self.parts.node(()).output()))
 
     def type_of(self, place: Place) -> object:
         """The type of an expression, as Catalyst's JSON has it."""
-        return json.loads(str(self._parts.expression(place).dataType().json()))
+        return json.loads(str(self.parts.expression(place).dataType().json()))
 
     def name_of(self, place: Place) -> str:
         """Of a function: `sum` and `try_sum` are one class."""
-        return str(self._parts.expression(place).prettyName())
+        return str(self.parts.expression(place).prettyName())
+
+    def buffer_type_of(self, place: Place) -> object:
+        """The type of the first buffer of an aggregate function: what Spark adds up."""
+        first = self.parts.expression(place).aggBufferAttributes().apply(0)
+        return json.loads(str(first.dataType().json()))
 
     def builder(self, known: KnownColumns, changes: ChangesOf, elapsed: Elapsed | None) -> PlanBuilder:
         """Makes frames of steps. `elapsed`: since the last run, if the query uses the time."""
-        return PlanBuilder(self._inner, self._parts, self._views, known, changes, elapsed)
+        return PlanBuilder(self.inner, self.parts, self._views, known, changes, elapsed)
 
 
 class PlanParts:

@@ -37,14 +37,19 @@ from tablestore_engine.queryplan.stable_values import has_known_chance
 from tablestore_engine.queryplan.trace_steps import Step, read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_text
-from tablestore_engine.spark.delta_query import DeltaQuery, plan_deltas
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.local_changes import LocalRows
-from tablestore_engine.spark.merged_rows import FindRows, MergedRows
+from tablestore_engine.spark.merged_rows import FindRows
 from tablestore_engine.spark.moving_times import find_moving_time, find_unknown_time
-from tablestore_engine.spark.plain_rows import as_collected, make_view
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
+from tablestore_engine.spark.query_deltas import (
+    Before,
+    ChangedOccurrences,
+    QueryDeltas,
+    QueryState,
+    keys_view,
+)
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
 from tablestore_engine.spark.run_time_plan import Elapsed, number_of
@@ -56,7 +61,6 @@ from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database, versioned_database
 
-DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are
 KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
 Range = tuple[str, TableVersion]  # schema.table, the changes
 _UNGROUPED = frozenset({"MAP", "MULTISET", "VARIANT", "BLOB", "VECTOR", "TIME"})
@@ -239,42 +243,43 @@ class TracedQuery:
         changes: Mapping[str, TableVersion],
         find_rows: FindRows,
         views: tuple[str, str],
+        state: pa.Table | None = None,
     ) -> Deltas:
         """Rows of the result that follow from the changes and the stored rows; `key`: the primary key of the result.
 
         `changes`: of each table that changed, the range. `views`: names for the rows and for the keys to evaluate.
+        `state`: of all groups, where state() says that there is one.
         REQUIRES that `general_clause` has nothing to say, and that the stored rows are those of the query before.
         """
-        plan = self._plan
-        assert plan is not None
-        ranges, elapsed = _ranges(changes), plan.since(changes.get(MOMENT))
+        assert self._plan is not None
+        ranges, elapsed = _ranges(changes), self._plan.since(changes.get(MOMENT))
         changed = self._changed(ranges, elapsed)
         if not changed:
             return Deltas()
-        try:
-            query = self._delta_query(plan, changed, key, elapsed)
-            frame = query.frame(lambda *asked: self._changes(ranges, *asked))
-            found = collect_arrow(self._resolver.prune(frame.limit(DELTAS_MAX + 1)))
-            if found.num_rows > DELTAS_MAX:
-                return Deltas(clause=f"more than {DELTAS_MAX:,} changed rows of the result")
-            merged = query.merged(found, self._columns, [one.lower() for one in key], find_rows)
-            return self._viewed(merged, key, views, is_merged=query.groups is not None)
-        except NoDelta as unknown:
-            return Deltas(clause=unknown.clause)
-        except pa.ArrowException as error:
-            return Deltas(clause=f"values that the stored columns do not have: {error}")
-        except (PySparkException, Py4JError) as error:
-            check_connected()
-            told = spark_errors.translate(error)
-            return Deltas(clause=f"deltas that Spark cannot compute: {told.what}: {told.why}")
+        asked = ChangedOccurrences(changed, lambda *asked: self._changes(ranges, *asked), elapsed)
+        return self._deltas(key).follow(asked, Before(find_rows, views, state))
+
+    def evaluate_groups(
+        self,
+        key: Sequence[str],
+        keys_view: str,
+        find_rows: FindRows,
+        views: tuple[str, str],
+        state: pa.Table,
+    ) -> Deltas:
+        """As deltas(), of all groups with these keys, whose state is computed over all their rows."""
+        found = self.state(key)
+        if found is None:
+            return Deltas(clause="no state of its groups")
+        return found.evaluate(keys_view, Before(find_rows, views, state))
 
     def followed_deltas(self, key: Sequence[str]) -> Mapping[str, FollowedDeltas]:
         """Of each table, and of the time of the run if the query uses it, if it alone changes."""
-        plan, found = self._plan, dict[str, FollowedDeltas]()
-        assert plan is not None
+        found = dict[str, FollowedDeltas]()
         for table in (*self.tables, *([RUN_TIME] if self.follows_time else [])):
+            changed = [one for one in self.occurrences if one.table == table]
             try:
-                query = self._delta_query(plan, [one for one in self.occurrences if one.table == table], key)
+                query = self._deltas(key).query(ChangedOccurrences(changed))
             except NoDelta as unknown:
                 found[table] = FollowedDeltas(unknown.clause)
                 continue
@@ -293,6 +298,18 @@ class TracedQuery:
             and any(one.path[: len(path)] == path for path in paths)
         }
 
+    def state(self, key: Sequence[str]) -> QueryState | None:
+        """Of its groups, if its rows follow from a state and not from stored rows."""
+        if self._plan is None or self.general_clause(key) is not None:
+            return None
+        return self._deltas(key).state(self.tables, self.occurrences)
+
+    def _deltas(self, key: Sequence[str]) -> QueryDeltas:
+        assert self._plan is not None
+        chance = "" if self._plan.is_deterministic else "a function that is not deterministic"
+        volatile = self.volatile or chance
+        return QueryDeltas(self._resolver, self._plan, self._known, volatile, self._fields, key)
+
     def _changed(self, ranges: Mapping[str, Range], elapsed: Elapsed | None) -> list[Occurrence]:
         moved = frozenset[int]() if elapsed is None else elapsed.moved
         return [
@@ -301,40 +318,6 @@ class TracedQuery:
             if (is_time(one) and moved & set(map(number_of, one.columns.values())))
             or (one.table.lower() in ranges and not one.source.is_fixed)
         ]
-
-    def _delta_query(
-        self,
-        plan: TracedPlan,
-        changed: Sequence[Occurrence],
-        key: Sequence[str],
-        elapsed: Elapsed | None = None,
-    ) -> DeltaQuery:
-        if self.volatile or not plan.is_deterministic:
-            raise NoDelta(self.volatile or "a function that is not deterministic")
-        return plan_deltas(plan, self._known(plan, changed), self._ids(key), elapsed)
-
-    def _viewed(
-        self, merged: MergedRows, key: Sequence[str], views: tuple[str, str], *, is_merged: bool
-    ) -> Deltas:
-        rows_view, keys_view = views
-        again, has_rows = merged.again.rename_columns(list(key)), merged.rows.num_rows > 0
-        table = as_collected(merged.rows, self._fields) if has_rows and not again.num_rows else None
-        if table is not None:
-            return Deltas(None, table.num_rows, is_merged=is_merged, table=table, schema=self._fields)
-        if has_rows:
-            make_view(self._resolver.session, merged.rows, self._fields, rows_view)
-        view = rows_view if has_rows else None
-        if not again.num_rows:
-            return Deltas(view, merged.rows.num_rows, is_merged=is_merged)
-        fields = [self._fields.fields[self._columns.index(name.lower())] for name in key]
-        return Deltas(
-            view, merged.rows.num_rows, self._as_view(again, StructType(fields), keys_view), is_merged
-        )
-
-    def _as_view(self, keys: pa.Table, schema: StructType, view: str) -> AffectedKeys:
-        self._resolver.session.createDataFrame(keys, schema=schema).createOrReplaceTempView(view)
-        nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
-        return AffectedKeys(view, keys.num_rows, nullable=nullable)
 
     def _known(self, plan: TracedPlan, changed: Sequence[Occurrence]) -> KnownColumns:
         return KnownColumns(plan.root, changed, plan.grouping_types, has_moving_time=self._moving is not None)
@@ -388,7 +371,7 @@ class TracedQuery:
         keys = collect_arrow(found)
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
-        return self._as_view(keys, found.schema, view)
+        return keys_view(self._resolver.session, keys, found.schema, view)
 
 
 def _ranges(changes: Mapping[str, TableVersion]) -> dict[str, Range]:

@@ -29,6 +29,7 @@ from tablestore_engine.errors import (
 )
 from tablestore_engine.fileio.store_address import is_object_store
 from tablestore_engine.fileio.stores import absolute_address, local_folder
+from tablestore_engine.format.group_state_file import UnusableState, group_state_header
 from tablestore_engine.log.kafka.client_settings import (
     BROKERS,
     KAFKA_CONFIG_ENV,
@@ -48,8 +49,10 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.runtime.scratch import SCRATCH_ENV
 from tablestore_engine.spark.empty_query import EmptyQuery
 from tablestore_engine.spark.frame_kinds import FrameKind
+from tablestore_engine.spark.query_deltas import QueryState
 from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resolving_session import imported
+from tablestore_engine.spark.state_query import GROUPS_MAX
 from tablestore_engine.spark.stateful_query import OutputMode
 from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedDeltas, FollowedInput
 from tablestore_engine.spark.traced_query import TracedQuery
@@ -88,6 +91,7 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
 )
 from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_text, kept_until_ms
 from tablestore_engine.warehouse.gate.stored_gates import stage_properties
+from tablestore_engine.warehouse.group_state_files import NO_STATE
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, describe_damage
 from tablestore_engine.warehouse.streaming_state_files import POSITION as STATE_POSITION
 from tablestore_engine.warehouse.write.incoming_rows import KnownRows, NoRows
@@ -96,9 +100,11 @@ __all__ = [
     "BROKERS",
     "DAMAGED",
     "FORGET_ALL",
+    "GROUPS_MAX",
     "KAFKA_CONFIG_ENV",
     "KAFKA_ENV",
     "MOMENT",
+    "NO_STATE",
     "OPTIONS",
     "PENDING",
     "PUBLISHED",
@@ -142,6 +148,7 @@ __all__ = [
     "PartitionReport",
     "PositionStep",
     "Publication",
+    "QueryState",
     "Rank",
     "ReadLog",
     "ReadWay",
@@ -158,6 +165,7 @@ __all__ = [
     "SyncSpec",
     "TableRead",
     "TracedQuery",
+    "UnusableState",
     "Verdict",
     "World",
     "absolute_address",
@@ -176,6 +184,7 @@ __all__ = [
     "find_connect",
     "find_last_start",
     "find_obstacle",
+    "group_state_header",
     "imported",
     "is_credential",
     "is_held",

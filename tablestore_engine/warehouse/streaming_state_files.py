@@ -33,7 +33,8 @@ from tablestore_engine.store.table_store import TableStore
 KEPT = 5
 POSITION = "state"  # among a snapshot's positions: the state that the next run goes on from
 _SNAPSHOTS_MAX = 50  # so far back states are looked for
-_SUFFIX = ".tar"
+GROUPS = "groups-"  # before the names of states of changed_keys models (group_state_files)
+_SUFFIX, _GROUPS_SUFFIX = ".tar", ".parquet"
 _PACKS_MAX = 5
 
 
@@ -46,7 +47,7 @@ class StreamingStateFiles:
 
     def unpack(self, name: str, folder: Path) -> None:
         """Into a folder that is empty. Raises FixRequest TS1455."""
-        path = self._path(name)
+        path = self.path(name)
         if not self.catalog.fileio.exists(path):
             raise self._lost(name, f"{path} is not there; only the {KEPT} states of its newest runs are kept")
         try:
@@ -72,7 +73,7 @@ class StreamingStateFiles:
     def _pack(self, folder: Path) -> str:
         name = self.catalog.runtime.new_uuid()
         with (
-            self.catalog.fileio.open_output(self._path(name)) as output,
+            self.catalog.fileio.open_output(self.path(name)) as output,
             tarfile.open(fileobj=output, mode="w|") as archive,
         ):
             archive.add(folder, arcname=".")
@@ -94,25 +95,25 @@ class StreamingStateFiles:
 
     def size_of(self, name: str) -> int | None:
         """Bytes of a state; None when it is not there."""
-        found = {status.name: status.size_bytes for status in self._files()}
-        return found.get(name + _SUFFIX)
+        found = {_name_of(status): status.size_bytes for status in self._files()}
+        return found.get(name)
 
     def clean(self, named: Collection[str]) -> None:
         """Let old states go that are not `named`."""
         fileio = self.catalog.fileio
         found = sorted(self._files(), key=lambda one: (one.modified_ms, one.name), reverse=True)
         for status in found[KEPT:]:
-            if status.name.removesuffix(_SUFFIX) not in named:
+            if _name_of(status) not in named:
                 fileio.delete(status.path)
 
     def copy_to(self, target: Identifier, names: Collection[str] | None = None) -> None:
         """Under another table's name too: bytes are shared. None: all."""
         there = StreamingStateFiles(self.catalog, target)
         for status in self._files():
-            name = status.name.removesuffix(_SUFFIX)
+            name = _name_of(status)
             if names is None or name in names:
                 with suppress(FileExistsError):  # a rename that begins again
-                    self.catalog.fileio.copy(status.path, there._path(name))
+                    self.catalog.fileio.copy(status.path, there.path(name))
 
     def copy_named(self, target: Identifier, store: TableStore, snapshot: Snapshot | None) -> None:
         """What a snapshot goes on from, for a table that begins with it."""
@@ -139,8 +140,13 @@ class StreamingStateFiles:
     def _folder(self) -> str:
         return f"{streaming_states_location(self.catalog.warehouse)}/{self.table}"
 
-    def _path(self, name: str) -> str:
-        return f"{self._folder}/{name}{_SUFFIX}"
+    def path(self, name: str) -> str:
+        """Of the file of a state."""
+        return f"{self._folder}/{name}{_GROUPS_SUFFIX if name.startswith(GROUPS) else _SUFFIX}"
+
+
+def _name_of(status: FileStatus) -> str:
+    return status.name.removesuffix(_SUFFIX).removesuffix(_GROUPS_SUFFIX)
 
 
 def _state_of(store: TableStore, snapshot: Snapshot) -> set[str]:

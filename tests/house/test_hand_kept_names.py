@@ -114,6 +114,7 @@ NO_RECORDS = {
     "deletion_vectors",
     "steps",
     "rows",
+    "group_state",
 }  # values, no fields
 PLAIN: Mapping[object, object] = {
     int: 7,

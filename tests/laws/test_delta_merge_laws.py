@@ -194,7 +194,7 @@ def _all_stay(right: Callable[..., Any]) -> Callable[..., Any]:
 @pytest.mark.parametrize(
     ("function", "plant"),
     [
-        ("_extreme", _no_removed_check),
+        ("merge_extreme", _no_removed_check),
         ("_sum", _null_is_zero),
         ("_sum", _no_removed_check),
         ("_states", _all_stay),

@@ -136,7 +136,7 @@ PLANTS: dict[str, Patch] = {
     "every-second": (build_plan, "changed_keys_select", _every_second),
     "one-sign": (SignedRows, "_joined", _one_sign),
     "old-is-new": (SignedRows, "_state", _all_now),
-    "kept-extreme": (merged_groups, "_extreme", _unchecked),
+    "kept-extreme": (merged_groups, "merge_extreme", _unchecked),
     "null-sum-is-zero": (merged_groups, "_sum", _null_is_zero),
     "groups-stay": (merged_groups, "_states", _all_stay),
     "no-context": (TracedQuery, "context", lambda _: lambda _: "the same"),

@@ -182,8 +182,7 @@ class ChangedInputs:
     def finish(self, node: str) -> None:
         """The model is written, or has failed: its affected keys are not needed any more."""
         followed = self._of(node).followed
-        evaluation = None if followed is None else followed.evaluation
-        for view in () if evaluation is None else evaluation.views:
+        for view in () if followed is None else followed.views:
             self._engine().changed_keys.drop_view(view)
 
     def digest(self, table: str, version: TableVersion | None) -> str | None:

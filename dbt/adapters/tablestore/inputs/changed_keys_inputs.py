@@ -20,6 +20,7 @@ from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
     evaluate,
     not_restricted,
 )
+from dbt.adapters.tablestore.inputs.group_states import ReadState, plan_states
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, TIME, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
@@ -37,6 +38,7 @@ class Followed:
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `evaluation`: how `affected` was found; its views are dropped behind the commit. `digest`: what made the rows.
     `choice`: between changes and all rows; `is_chosen`: all rows, because that is cheaper.
+    `rows_view`: has all rows of the query, if they were computed with the state of its groups.
     `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed, and
     `rows_read`, if the rows of this run follow from its rows.
     """
@@ -56,6 +58,13 @@ class Followed:
     rows_read: str | None = None
     choice: RunChoice = NO_CHOICE
     is_chosen: bool = False
+    rows_view: str = ""
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Temporary ones of this run."""
+        found = () if self.evaluation is None else self.evaluation.views
+        return (*found, self.rows_view) if self.rows_view else found
 
     @property
     def moment_ms(self) -> int | None:
@@ -106,37 +115,44 @@ def read_followed(
     versions = {**_branches(tables, branch_of), **pins, **moment}
     with engine.changed_keys.trace(query.sql, versions=versions) as traced:
         pins |= moment if traced.follows_time else {}
-        if query.is_asked:
-            check_query(query, traced, tables)
+        check_query(query, traced, tables)
         digest = digest_of(query.text, traced.context(), query.affected)
-        warnings = _warnings(query, traced) if is_new else ()
-        time = _time_step(known, pins)
-        reason = _reason(query, traced, before, digest, inputs)
+        time, changes = _time_step(known, pins), _changes(inputs, _time_step(known, pins))
+        states = plan_states(engine, query, traced, before.table, known, digest)
         choice = _choice(before.table, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
-        cheaper = choice.reason if query.affected.weighs_costs and not reason and not is_new else ""
-        evaluation = None
-        if not (is_new or reason or cheaper):
-            evaluation = evaluate(engine, query, traced, _changes(inputs, time), before.table)
-    steps = _with_time(_steps(known, inputs, digest), time, known, digest, evaluation)
-    clause = "" if evaluation is None else evaluation.clause
-    affected = None if evaluation is None else evaluation.select or no_keys(query.model, query.affected.key)
-    return Followed(
-        None if clause else affected,
-        reason or cheaper or clause,
-        steps,
-        pins,
-        tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
-        _reached(known, steps),
-        clause,
-        evaluation,
-        digest,
-        warnings,
-        before.foreign,
-        before.rows_version,
-        _rows_read(before.table, evaluation),
-        choice,
-        bool(cheaper),
-    )
+        reason, cheaper, evaluation = _reason(query, traced, before, digest, inputs), "", None
+        if not (is_new or reason):
+            stored = states.read() if changes else ReadState()
+            reason = stored.lost
+            cheaper = choice.reason if query.affected.weighs_costs and not reason else ""
+            if not (reason or cheaper):
+                evaluation = evaluate(engine, query, traced, changes, before.table, stored.rows)
+        steps = _with_time(_steps(known, inputs, digest), time, known, digest, evaluation)
+        steps, rows_view = states.commit(steps, evaluation, before.table)
+        return Followed(
+            *_affected(query, evaluation, reason or cheaper),
+            steps,
+            pins,
+            tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
+            _reached(known, steps),
+            "" if evaluation is None else evaluation.clause,
+            evaluation,
+            digest,
+            _warnings(query, traced) if is_new else (),
+            before.foreign,
+            before.rows_version,
+            _rows_read(before.table, evaluation),
+            choice,
+            bool(cheaper),
+            rows_view,
+        )
+
+
+def _affected(query: ModelQuery, evaluation: Evaluation | None, reason: str) -> tuple[KeysSelect | None, str]:
+    """The keys, or None and why all rows are compared."""
+    if evaluation is None or evaluation.clause:
+        return None, reason if evaluation is None else evaluation.clause
+    return evaluation.select or no_keys(query.model, query.affected.key), ""
 
 
 @dataclass(frozen=True)
@@ -178,6 +194,8 @@ def moment_of(engine: Engine, query: ModelQuery) -> dict[str, TableVersion]:
 
 def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -> None:
     """What no run can make right. Raises FixRequest TS1870, TS1871, TS1872."""
+    if not query.is_asked:
+        return
     affected, model = query.affected, query.model
     if traced.volatile and not affected.allows_volatile:
         raise FixModelQuery(

@@ -10,7 +10,8 @@ INVARIANT  rows that follow from stored rows are committed on these rows alone (
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from dbt.adapters.tablestore.config.changed_keys_config import Affected
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
@@ -43,6 +44,7 @@ class Evaluation:
 
     `keys`: of rows that deltas put or delete, and of those that are evaluated; `evaluated`: the latter. `no_deltas`:
     why there are none. `is_merged`: the rows follow from stored ones. `rows`: of deltas that are all there is to write.
+    `state`: of all groups behind the run, an Arrow table, of a model that keeps one.
     """
 
     clause: str = ""
@@ -54,6 +56,7 @@ class Evaluation:
     no_deltas: str = ""
     is_merged: bool = False
     rows: KnownRows | None = None
+    state: Any = None
 
     @property
     def has_effect(self) -> bool:
@@ -67,8 +70,10 @@ def evaluate(
     traced: TracedQuery,
     changes: Mapping[str, TableVersion],
     own: Table | None,
+    state: Any = None,  # noqa: ANN401 - an Arrow table or None
 ) -> Evaluation:
-    """`changes`: of each input that changed, the range. `own`: the model's table as this run sees it.
+    """`changes`: of each input that changed, the range. `own`: the model's table as this run sees it. `state`: of its
+    groups, if it keeps one.
 
     Raises FixRequest TS1870.
     """
@@ -80,20 +85,44 @@ def evaluate(
         return Evaluation()
     reason = no_deltas(query, own)
     if own is not None and {one.name.lower() for one in own.schema.fields} != set(traced.columns):
-        reason = "its columns changed"
+        reason, state = "its columns changed", None
     if not reason and own is not None:
         new, find = engine.changed_keys.new_view, engine.changed_keys.stored_rows(own)
-        deltas = traced.deltas(affected.primary_key, changes, find, (new(), new()))
+        deltas = traced.deltas(affected.primary_key, changes, find, (new(), new()), state)
         if not deltas.clause:
-            return _of_deltas(deltas)
+            return _of_deltas(deltas, state)
         reason = deltas.clause
     by = {one: found for one in changes if (found := affected.find(one)) is not None}
     keys = traced.affected_keys(affected.key, changes, by, query.view or engine.changed_keys.new_view())
     if keys.clause and affected.is_strict:
         raise not_restricted(query.model, keys.clause)
     if keys.view is None:
-        return Evaluation(keys.clause, no_deltas=reason)
+        return Evaluation(keys.clause, no_deltas=reason, state=state)
+    if state is not None and own is not None:
+        return _with_state(engine, query, traced, own, state, keys, reason)
     return Evaluation("", _select(keys), (keys.view,), keys.count, keys.count, no_deltas=reason)
+
+
+def _with_state(
+    engine: Engine,
+    query: ModelQuery,
+    traced: TracedQuery,
+    own: Table,
+    state: Any,  # noqa: ANN401 - an Arrow table
+    keys: AffectedKeys,
+    reason: str,
+) -> Evaluation:
+    """The state of affected groups is computed again, and their rows from it; else the next run builds the state."""
+    assert keys.view is not None
+    new, find = engine.changed_keys.new_view, engine.changed_keys.stored_rows(own)
+    found = traced.evaluate_groups(query.affected.primary_key, keys.view, find, (new(), new()), state)
+    if found.clause:
+        return Evaluation("", _select(keys), (keys.view,), keys.count, keys.count, no_deltas=reason)
+    made = _of_deltas(found, state)
+    views = (*made.views, keys.view)
+    return replace(
+        made, views=views, keys=keys.count, evaluated=keys.count, has_deltas=False, no_deltas=reason
+    )
 
 
 def no_deltas(query: ModelQuery, own: Table | None) -> str:
@@ -110,7 +139,8 @@ def no_deltas(query: ModelQuery, own: Table | None) -> str:
     return ""
 
 
-def _of_deltas(deltas: Deltas) -> Evaluation:
+def _of_deltas(deltas: Deltas, state: Any) -> Evaluation:  # noqa: ANN401 - an Arrow table or None
+    """`state`: of the groups before, which stays where no change is one of the query's rows."""
     again = deltas.again
     views = tuple(one for one in (deltas.view, again.view) if one is not None)
     known = None if deltas.table is None else KnownRows(deltas.schema, deltas.table)
@@ -125,6 +155,7 @@ def _of_deltas(deltas: Deltas) -> Evaluation:
         has_deltas=True,
         is_merged=deltas.is_merged,
         rows=known,
+        state=state if deltas.state is None else deltas.state,
     )
 
 

@@ -53,7 +53,8 @@ class ChangedKeysModels:
         elif found.reason and not is_new:
             text = f"{relation.table_name}: all rows are compared: {found.reason}"
             self._warned.warn(text, text)
-        return replace(situation, affected=found.affected)
+        sql = f"select * from `{found.rows_view}`" if found.rows_view else situation.sql
+        return replace(situation, sql=sql, affected=found.affected)
 
     def tell_evaluated(self, response: TablestoreResponse, node: str, plan: BuildPlan) -> None:
         """What run_results.json says: deltas, the query for the affected keys, or all rows, and why."""
