@@ -25,6 +25,7 @@ from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.delta_query import DeltaQuery, find_root, plan_deltas
 from tablestore_engine.spark.fetch_rows import collect_arrow
+from tablestore_engine.spark.incoming_frame import struct_fields
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.plain_rows import as_collected, make_view
@@ -192,7 +193,9 @@ class QueryDeltas:
         again, has_rows = merged.again.rename_columns(list(self.key)), merged.rows.num_rows > 0
         table = as_collected(merged.rows, self.fields) if has_rows and not again.num_rows else None
         if table is not None:
-            return Deltas(None, table.num_rows, is_merged=is_merged, table=table, schema=self.fields)
+            return Deltas(
+                None, table.num_rows, is_merged=is_merged, table=table, fields=struct_fields(self.fields)
+            )
         if has_rows:
             make_view(session, merged.rows, self.fields, rows_view)
         view = rows_view if has_rows else None

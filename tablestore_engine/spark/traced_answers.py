@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
-from pyspark.sql.types import StructType
+
+from tablestore_engine.format.data_type import DataField
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class AffectedKeys:
 @dataclass(frozen=True)
 class Deltas:
     """`view`: temporary view with `rows` rows of the result and their row kinds. `again`: keys to evaluate besides. If
-    there are none, `table` has the rows of plain types in place of a view; `schema`: without the row kinds.
+    there are none, `table` has the rows of plain types in place of a view; `fields`: without the row kinds.
     `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
 
     `clause`: why there are no deltas. `state`: of all groups behind the changes, if the query has one.
@@ -35,7 +36,7 @@ class Deltas:
     is_merged: bool = False
     clause: str = ""
     table: pa.Table | None = None
-    schema: StructType = field(default_factory=StructType)
+    fields: tuple[DataField, ...] = ()
     state: pa.Table | None = None
 
 

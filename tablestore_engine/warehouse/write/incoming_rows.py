@@ -14,7 +14,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from tablestore_engine.error_values import sql_literal
 from tablestore_engine.errors import FixData, FixRequest
@@ -25,7 +24,6 @@ from tablestore_engine.spark.incoming_frame import (
     VIOLATION_COLUMN,
     frame_fields,
     helper_columns,
-    struct_fields,
     with_helpers,
 )
 from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
@@ -45,7 +43,7 @@ class NoRows:
 class KnownRows:
     """What a query gives that was computed already: its columns, and its rows, which may have row kinds."""
 
-    schema: StructType
+    fields: tuple[DataField, ...]
     table: pa.Table
 
 
@@ -62,7 +60,7 @@ def to_incoming(rows: object, spec: WriteSpec, session: Callable[[], SparkSessio
 
 
 def _from_known_rows(rows: KnownRows) -> ArrowRows:
-    return ArrowRows(struct_fields(rows.schema), rows.table)
+    return ArrowRows(rows.fields, rows.table)
 
 
 def _from_no_rows(fields: tuple[DataField, ...], spec: WriteSpec) -> ArrowRows:

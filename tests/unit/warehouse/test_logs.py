@@ -68,12 +68,12 @@ def test_a_commit_is_in_the_log_when_it_returns(tmp_path: Path) -> None:
 def test_new_table_that_cannot_be_written_makes_no_log(tmp_path: Path) -> None:
     """A schema that is refused by name leaves no topic behind, by CREATE and by a first write."""
     warehouse, system = open_both(tmp_path)
-    spec = replace(LOGGED, options={**LOGGED.options, "merge-engine": "aggregation"})
+    spec = replace(LOGGED, options={**LOGGED.options, "row-tracking.enabled": "true"})
     rows = from_arrow(pa.table({"id": [1]}))
     warehouse.catalog.create_database(NAME.database)
-    with pytest.raises(Unsupported, match="merge-engine=aggregation"):
+    with pytest.raises(Unsupported, match="row-tracking.enabled=true"):
         warehouse.writer.create_empty(NAME, rows, spec)
-    with pytest.raises(Unsupported, match="merge-engine=aggregation"):
+    with pytest.raises(Unsupported, match="row-tracking.enabled=true"):
         warehouse.write_incoming(NAME, rows, WriteSpec(table=spec))
     assert system.logs == {}
 

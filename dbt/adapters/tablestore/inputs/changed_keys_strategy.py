@@ -143,7 +143,7 @@ def _of_deltas(deltas: Deltas, state: Any) -> Evaluation:  # noqa: ANN401 - an A
     """`state`: of the groups before, which stays where no change is one of the query's rows."""
     again = deltas.again
     views = tuple(one for one in (deltas.view, again.view) if one is not None)
-    known = None if deltas.table is None else KnownRows(deltas.schema, deltas.table)
+    known = None if deltas.table is None else KnownRows(deltas.fields, deltas.table)
     rows = "" if deltas.rows == 0 else f"`{deltas.view or 'rows of deltas'}`"
     select = KeysSelect("", frozenset(), rows) if again.view is None else _select(again, rows)
     return Evaluation(
