@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView, SnapshotRef
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.read_way import ChosenReads, ReadWay
@@ -73,7 +74,7 @@ class StubTables:
         return ""
 
     def lookup(
-        self, database: str, name: str, version: TableVersion | None
+        self, database: str, name: str, version: TableVersion | None, seen: SeenStates | None = None
     ) -> ResolvedTable | ResolvedView | None:
         """As NameLookup does it."""
         self.lookups.append((database, name, version))

@@ -71,9 +71,9 @@ def test_new_table_that_cannot_be_written_makes_no_log(tmp_path: Path) -> None:
     spec = replace(LOGGED, options={**LOGGED.options, "row-tracking.enabled": "true"})
     rows = from_arrow(pa.table({"id": [1]}))
     warehouse.catalog.create_database(NAME.database)
-    with pytest.raises(Unsupported, match="row-tracking.enabled=true"):
+    with pytest.raises(Unsupported, match=r"row-tracking\.enabled=true"):
         warehouse.writer.create_empty(NAME, rows, spec)
-    with pytest.raises(Unsupported, match="row-tracking.enabled=true"):
+    with pytest.raises(Unsupported, match=r"row-tracking\.enabled=true"):
         warehouse.write_incoming(NAME, rows, WriteSpec(table=spec))
     assert system.logs == {}
 
