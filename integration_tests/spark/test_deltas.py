@@ -142,12 +142,134 @@ FOLLOWED = {
         "product",
     ),
     "no count": (f"select product, sum(amount) s, max(id) m from {S} group by product", "product"),
-    "explode": (f"select id, x from {S} lateral view explode(array(1, amount + 100)) as x", "id,x"),
+    "explode": (
+        f"select coalesce(id, 0) as id, x from {S} lateral view explode(array(1, amount + 100)) as x",
+        "id,x",
+    ),
     "semi join, the left side": (
         f"select id, name from {P} c where exists (select 1 from demo.fixed f where f.id = c.id)",
         "id",
     ),
 }
+# nodes that fall into parts by a key, alone, over each other and below groups
+IN_PARTS = {
+    "left join": (f"select o.id, o.amount, c.name from {S} o left join {P} c on o.customer = c.id", "id"),
+    "right join of groups": (
+        (
+            f"select c.id, o.n from (select customer, count(*) n from {S} group by customer) o "
+            f"right join {P} c on o.customer = c.id"
+        ),
+        "id",
+    ),
+    "full join of groups": (
+        (
+            f"select coalesce(o.customer, -1) as customer, coalesce(c.id, -1) as id, o.n, c.name from "
+            f"(select customer, count(*) n from {S} group by customer) o full join {P} c on o.customer = c.id"
+        ),
+        "customer,id",
+    ),
+    "exists": (
+        f"select id, name from {P} c where exists (select 1 from {S} o where o.customer = c.id)",
+        "id",
+    ),
+    "not exists in groups": (
+        (
+            f"select o.product, count(*) n, sum(o.amount) s from {S} o where not exists (select 1 from {P} c "
+            f"where c.boss = o.customer and c.id <> o.id) group by o.product"
+        ),
+        "product",
+    ),
+    "exists or a condition": (
+        f"select id, name from {P} c where exists (select 1 from {S} o where o.customer = c.id) or name = 'n7'",
+        "id",
+    ),
+    "count of counts": (
+        (
+            f"select n, count(*) m, sum(s) s from (select c.id, count(o.id) n, sum(o.amount) s from {P} c "
+            f"left join {S} o on o.customer = c.id group by c.id) group by n"
+        ),
+        "n",
+    ),
+    "total of groups": (
+        (
+            f"select 1 as one, count(*) m, max(n) n, sum(s) s from "
+            f"(select customer, product, count(*) n, sum(amount) s from {S} group by customer, product)"
+        ),
+        "one",
+    ),
+    "keys of many types": (
+        (
+            f"select 1 as one, count(*) c, sum(n * n) s from (select cast(customer as decimal(9, 2)) d, "
+            f"timestamp_millis(customer * 1001) t, date_add(date'2024-03-31', cast(customer as int)) day, "
+            f"cast(cast(customer as string) as binary) b, customer > 2 f, repeat('\\'', cast(customer as int)) q, "
+            f"count(*) n from {S} group by all)"
+        ),
+        "one",
+    ),
+    "groups below a join": (
+        (
+            f"select c.id, c.name, o.n, o.distinct from {P} c join (select customer, count(*) n, "
+            f"count(distinct product) distinct, max(amount) m from {S} group by customer having count(*) > 2) o "
+            f"on o.customer = c.id"
+        ),
+        "id",
+    ),
+    "scalar subquery": (
+        (
+            f"select id, amount, (select max(amount) from {S} i where i.product = o.product and i.id < 30) m "
+            f"from {S} o"
+        ),
+        "id",
+    ),
+    "above the largest of the product": (
+        (
+            f"select product, count(*) n from {S} o where amount >= "
+            f"(select max(amount) from {S} i where i.product = o.product) group by product"
+        ),
+        "product",
+    ),
+    "window": (
+        (
+            f"select id, product, amount, row_number() over (partition by product order by amount, id) n, "
+            f"rank() over (partition by product order by amount) r, lag(amount) over (partition by product order by "
+            f"amount, id) l, sum(amount) over (partition by product) s from {S}"
+        ),
+        "id",
+    ),
+    "top of each group in a total": (
+        (
+            f"select 1 as one, count(*) n, sum(amount) s from (select *, row_number() over (partition by product "
+            f"order by amount desc, id) n from {S}) where n = 1"
+        ),
+        "one",
+    ),
+    "groups over a window over a join": (
+        (
+            f"select r, count(*) n, max(name) m from (select c.name, dense_rank() over (partition by c.boss order by "
+            f"o.amount) r from {S} o join {P} c on c.id = o.customer) group by r"
+        ),
+        "r",
+    ),
+    "intersect": (f"select customer as id from {S} where customer > 0 intersect select id from {P}", "id"),
+    "except": (f"select id from {P} except select customer from {S}", "id"),
+    "except all": (f"select id, 'x' as x from {P} except all select product, 'x' from {S}", "id"),
+    "not in": (f"select id, name from {P} where id not in (select id from {S} where amount > 7)", "id"),
+    "union of groups and rows": (
+        (
+            f"select 'n' as kind, customer as id, count(*) n from {S} where customer > 0 group by customer "
+            f"union all select 'p', id, boss from {P}"
+        ),
+        "kind,id",
+    ),
+    "left join of a left join": (
+        (
+            f"select o.id, c.name, b.name as boss, r.name as product from {S} o left join {P} c on c.id = o.customer "
+            f"left join {P} b on b.id = c.boss left join {R} r on r.id = o.product and r.name <> 'one'"
+        ),
+        "id",
+    ),
+}
+FOLLOWED |= IN_PARTS
 
 
 @pytest.mark.parametrize("tables", CHANGED)
@@ -187,6 +309,11 @@ OF_STATE = {
         f"select 1 as one, avg(amount) a, sum(amount) * 1.0 / count(*) q, coalesce(min(amount), -1) m from {S}",
         "one",
     ),
+    "average over groups": (
+        (f"select r, avg(n) a, count(*) n from (select customer % 3 as r, customer, count(*) n from {S} "
+        f"where customer is not null group by customer) group by r having count(*) > 0"),
+        "r",
+    ),
     "over a subquery": (
         (f"select p + 1 as q, p, s / n as a from (select product p, sum(amount) s, count(*) n from {S} "
         f"where product is not null group by product) where n > 1"),
@@ -209,3 +336,83 @@ def test_rows_of_state_are_those_of_the_query(engine: Engine, name: str, tables:
     assert not found.clause
     assert (found.state is not None) == any(table in sql for table in tables)
     assert stored == expected
+
+
+# query → a part of the clause
+NOT_FOLLOWED = {
+    "a float sum below a join": (
+        (
+            f"select c.id, o.s from {P} c join (select customer, sum(amount / 2.0D) s from {S} group by customer) o "
+            f"on o.customer = c.id"
+        ),
+        "Sum of double",
+    ),
+    "an average of integers below a join": (
+        (
+            f"select c.id, o.s from {P} c join (select customer, avg(amount) s from {S} group by customer) o "
+            f"on o.customer = c.id"
+        ),
+        "Average of long",
+    ),
+    "try_sum below a join": (
+        (
+            f"select c.id, o.s from {P} c join (select customer, try_sum(amount) s from {S} group by customer) o "
+            f"on o.customer = c.id"
+        ),
+        "try_sum",
+    ),
+    "an extreme of floats below a join": (
+        (
+            f"select c.id, o.s from {P} c join (select customer, max(amount / 2.0D) s from {S} group by customer) o "
+            f"on o.customer = c.id"
+        ),
+        "an extreme of double",
+    ),
+    "a window with ties": (
+        (
+            f"select id, row_number() over (partition by id order by amount) n from (select o.id, o.amount from {S} o "
+            f"join {P} c on c.id = o.customer)"
+        ),
+        "row_number()",
+    ),
+    "a window over everything": (f"select id, count(*) over () n from {S}", "without PARTITION BY"),
+    "a total beside rows": (
+        f"select c.id, t.n from {P} c cross join (select max(id) n from {S}) t",
+        "a total",
+    ),
+    "a join without an equality": (
+        f"select id, name from {P} c where not exists (select 1 from {S} o where o.customer > c.id)",
+        "without an equality",
+    ),
+    "not in of columns that may be NULL": (
+        f"select id, name from {P} where id not in (select customer from {S})",
+        "without an equality",
+    ),
+    "a key of floats": (
+        f"select c.id, o.amount from {P} c left join {S} o on cast(o.customer as double) = cast(c.id as double)",
+        "without an equality",
+    ),
+    "a correlated subquery inside of another one": (
+        (
+            f"select id from {P} where id in (select customer from {S} o where amount > "
+            f"(select max(amount) from {S} i where i.product = o.product))"
+        ),
+        "a correlated subquery inside of another one",
+    ),
+    "an array below a join": (
+        (
+            f"select c.id, o.a is null as x from {P} c left join (select customer, array(amount) a from {S}) o "
+            f"on o.customer = c.id"
+        ),
+        "a column of type",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", sorted(NOT_FOLLOWED))
+def test_nodes_whose_old_rows_are_not_certain_have_no_deltas(engine: Engine, name: str) -> None:
+    """Each names what prevents them, before anything is run."""
+    sql, clause = NOT_FOLLOWED[name]
+    with engine.changed_keys.trace(sql, versions=states(engine, TABLES, is_new=True)) as traced:
+        found = traced.followed_deltas(("id",))
+    assert clause in found[S].clause, found

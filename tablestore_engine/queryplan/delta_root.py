@@ -16,10 +16,10 @@ from typing import Protocol
 
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.known_columns import is_grouped
+from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import Expression, Place, PlanNode
 from tablestore_engine.queryplan.plan_rules import PASSED
-from tablestore_engine.queryplan.signed_rows import NoDelta
 
 
 class Expressions(Protocol):

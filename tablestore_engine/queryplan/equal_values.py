@@ -16,6 +16,7 @@ _EXACT = frozenset({
 _EXACT_FAMILIES = ("decimal", "interval ", "time(", "char(", "varchar(")  # of one scale, precision or length
 _COLLATIONS = "__COLLATIONS"  # Spark's JSON has those of a struct's fields beside their types
 _FLOATS = frozenset({"float", "double"})
+_CARRIED = _FLOATS | _EXACT - {"void"}
 
 
 def is_exact(type_: object) -> bool:
@@ -37,3 +38,8 @@ def is_exact(type_: object) -> bool:
 def is_float(type_: object) -> bool:
     """Spark groups it by a normal form: 0.0 for -0.0, one NaN."""
     return type_ in _FLOATS if isinstance(type_, str) else False
+
+
+def is_carried(type_: object) -> bool:
+    """Values of the type are the same after a way to the driver and back, and are compared there."""
+    return isinstance(type_, str) and (type_ in _CARRIED or type_.startswith("decimal"))

@@ -24,9 +24,9 @@ from tablestore_engine.queryplan.delta_root import (
 )
 from tablestore_engine.queryplan.equal_values import is_exact, is_float
 from tablestore_engine.queryplan.known_columns import is_grouped
+from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
 from tablestore_engine.queryplan.plan_rules import PASSED
-from tablestore_engine.queryplan.signed_rows import NoDelta
 
 AVERAGE = "average"
 
@@ -90,17 +90,17 @@ def find_state(
     usable: Callable[[Expression], bool],
 ) -> StateRoot | None:
     """None: the root is no group by. `key`: ids of the root's columns. Raises NoDelta."""
-    node, above, has_filter = root, list[PlanNode](), False
-    sources: dict[int, int | None] = {one: one for one in key}
+    node, above = root, list[PlanNode]()
     while node.kind != "Aggregate":
         if node.kind != "Project" and node.kind not in PASSED:
             return None
         if node.kind in ("Project", "Filter"):
             above.insert(0, node)
-        has_filter |= node.kind == "Filter"
-        if node.kind == "Project":
-            sources = {one: _source(node, inner) for one, inner in sources.items()}
         node = node.children[0]
+    sources: dict[int, int | None] = {one: one for one in key}
+    for one in reversed(above):
+        if one.kind == "Project":
+            sources = {identity: _source(one, inner) for identity, inner in sources.items()}
     for one in above:
         for each in one.expressions:
             if not usable(each):
@@ -109,6 +109,7 @@ def find_state(
     found.add_key([sources[one] for one in key])
     for item in node.fields["aggregateExpressions"]:
         found.add_item(item)
+    has_filter = any(one.kind == "Filter" for one in above)
     if has_filter and not node.fields["groupingExpressions"]:
         raise NoDelta("HAVING of a total without GROUP BY")
     paths = tuple(one.path for one in above)

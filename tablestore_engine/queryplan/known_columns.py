@@ -24,15 +24,15 @@ from tablestore_engine.queryplan.occurrences import (
 )
 from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
 from tablestore_engine.queryplan.plan_rules import INNER, JOINS, KEEPS_LEFT, LIMITS, PASSED
-from tablestore_engine.queryplan.stable_values import is_reproducible, is_stable
+from tablestore_engine.queryplan.stable_values import is_reproducible, is_reproducible_node, is_stable
 
 Known = Mapping[int, str | None]  # ExprId → None, or the clause for which it is not known
-GroupingTypes = Mapping[Place, object]  # as Catalyst's JSON has them
+GroupingTypes = Mapping[Place, object]  # of expressions that are no columns, as Catalyst's JSON has them
 
 
 class KnownColumns:
-    """Of one plan. `changed`: occurrences whose tables changed since the last run. `types`: of the grouping expressions
-    that are not columns.
+    """Of one plan. `changed`: occurrences whose tables changed since the last run. `types`: of expressions that are not
+    columns, and that rows are grouped, partitioned, joined or added up by.
 
     `is_alone`: columns of the other sides of joins and windows are not looked up, so that all known columns of a row
     come from the same row of the occurrence.
@@ -96,9 +96,17 @@ class KnownColumns:
             for one in inner.fields.get("output", ())
         )
 
-    def is_usable(self, expression: Expression) -> bool:
-        """Whether it has the same value for a row in the last run and in this one."""
-        return is_stable(expression, has_moving_time=self._has_moving_time)
+    def is_usable(self, expression: Expression, *, is_ordered: bool = False) -> bool:
+        """Whether it has the same value for a row in the last run and in this one; `is_ordered`: of a window in which
+        no two rows have the same order.
+        """
+        return is_stable(expression, has_moving_time=self._has_moving_time, is_ordered=is_ordered)
+
+    def is_reproducible(self, node: PlanNode) -> bool:
+        """Whether the node alone gives the same rows over the same rows of its inputs; False of windows."""
+        return not self.reads_change(node) and is_reproducible_node(
+            node, has_moving_time=self._has_moving_time
+        )
 
     # ---- rows: old and new state ---------------------------------------------------------------------------
 
@@ -184,15 +192,16 @@ class KnownColumns:
 
     def is_exact(self, expressions: Iterable[Expression]) -> bool:
         """Whether equal values of grouping or partitioning expressions are the same value."""
-        return all(is_exact(self._type_of(one)) for one in expressions)
+        return all(is_exact(self.type_of(one)) for one in expressions)
 
     def is_normalized(self, node: PlanNode, item: Expression) -> bool:
         """Whether an item of an Aggregate is a grouping expression that Spark groups by its normal form."""
         inner = item.children[0] if item.kind == "Alias" else item
         groups = node.fields["groupingExpressions"]
-        return any(is_float(self._type_of(group)) and inner.is_same(group) for group in groups)
+        return any(is_float(self.type_of(group)) and inner.is_same(group) for group in groups)
 
-    def _type_of(self, expression: Expression) -> object:
+    def type_of(self, expression: Expression) -> object:
+        """As Catalyst's JSON has it; None of an expression whose type nobody asked Spark for."""
         return expression.type if expression.is_attribute else self._types.get(expression.place)
 
     def _joined_trace(self, node: PlanNode, side: PlanNode, below: Known) -> Known:

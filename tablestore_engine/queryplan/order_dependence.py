@@ -30,12 +30,20 @@ def find_shared_order(
             found = next((name for inner in plan.walk_all() if (name := _order_of(inner))), None)
             if found is not None:
                 return f"{found} in a subquery"
-        name = _order_of(node)
-        if name is None or (node.kind == "Window" and _has_total_order(node, occurrences)):
+        name = find_order(node, occurrences)
+        if name is None:
             continue
         if not _owns_group(root, node, key, types):
             return f"{name}, whose value depends on the order of rows that several keys share"
     return None
+
+
+def find_order(node: PlanNode, occurrences: Sequence[Occurrence]) -> str | None:
+    """The function or clause of the node whose value depends on the order of equal rows. `occurrences`: those that
+    changed are enough where one did.
+    """
+    name = _order_of(node)
+    return None if node.kind == "Window" and _has_total_order(node, occurrences) else name
 
 
 def _order_of(node: PlanNode) -> str | None:
@@ -95,7 +103,8 @@ def _has_total_order(node: PlanNode, occurrences: Sequence[Occurrence]) -> bool:
     if not key or len(key) != len(inside[0].source.primary_key):
         return False
     ordered = {one.children[0] for one in node.fields["orderSpec"]} | set(node.fields["partitionSpec"])
-    ids = {one.identity for one in ordered if one.is_attribute and one.identity is not None}
+    columns = [one for one in ordered if one.is_attribute and is_exact(one.type)]
+    ids = {one.identity for one in columns if one.identity is not None}
     return key <= _sources(node.children[0], ids)
 
 

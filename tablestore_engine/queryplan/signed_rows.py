@@ -1,31 +1,42 @@
-"""The rows that a change adds to a node and removes from it, for the kinds of nodes that are linear.
+"""The rows that a change adds to a node and removes from it.
 
 A node is linear in a child if its rows over the union of two inputs are the union of its rows over each. Then its rows
-over the changed rows of a table alone, with their signs (+1 added, -1 removed), are its own changed rows.
+over the changed rows of a table alone, with their signs (+1 added, -1 removed), are its own changed rows. A node that
+is not linear, but falls into parts by a key (keyed_parts), is evaluated over the parts that have a changed row below
+it: its new rows with the sign +1, its old rows with the sign -1.
 
 CHANGE     for which nodes a `changed_keys` run follows signed rows instead of keys
-PROOF   The occurrences change one after another, in the order of the plan. For each one: its leaf gives its signed
-        changed rows, every occurrence before it its new rows, every one behind it its old rows: the new ones (+1) and
-        its changed rows under the opposite sign. A join multiplies signs. The sum over all occurrences is the
-        difference between the new and the old rows of the node; a row may come with both signs, which then cancel.
-INVARIANT  what is not listed in LINEAR or as a join below raises NoDelta. No kind of node counts as linear by default.
+PROOF   Changed rows enter the linear part of the plan at sources: tables that changed, and nodes with a key. The
+        sources change one after another. For each one: its changed rows are given, every source before it has its new
+        rows, every one after it its old rows: the new ones (+1) and its changed rows under the opposite sign. A join
+        multiplies signs. The sum over all sources is the difference between the new and the old rows of the node; a
+        row may come with both signs, which then cancel.
+PROOF   An outer, semi or anti join changes in its optional side first: over the old rows of the kept side, new minus
+        old rows of the join in the parts of the changed rows. Then it is linear in the kept side.
+INVARIANT  what is not listed in LINEAR, LINEAR_SIDES or KEYED raises NoDelta. No kind of node is linear by default.
 INVARIANT  a part of the plan without a changed occurrence has the same rows before and after: it is reproducible.
+INVARIANT  a node that is not linear never gets signed rows: RealRows are those of a state.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tablestore_engine.queryplan.known_columns import KnownColumns, side_of
-from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
-from tablestore_engine.queryplan.plan_nodes import Path, PlanNode
+from tablestore_engine.queryplan.keyed_parts import Key, KeyedParts
+from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.no_delta import NoDelta
+from tablestore_engine.queryplan.occurrences import Occurrence, output_ids, used_ids
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
 from tablestore_engine.queryplan.plan_rules import INNER, KEEPS_LEFT, LIMITS, PASSED
 from tablestore_engine.queryplan.run_time import is_time, projection_path, values_of
 from tablestore_engine.queryplan.trace_steps import (
     Column,
     Either,
+    InParts,
+    NetChanges,
     OnChildren,
+    RealRows,
     RowsOverTime,
     Select,
     Signed,
@@ -39,19 +50,11 @@ LINEAR = PASSED | {"Project", "Generate", "Expand", "Union"}
 # join type → the children in which it is linear, the other one being the same before and after
 LINEAR_SIDES = {
     **dict.fromkeys(INNER, (0, 1)), **dict.fromkeys(KEEPS_LEFT, (0,)), "LeftOuter": (0,), "LeftSingle": (0,),
-    "RightOuter": (1,),
+    "RightOuter": (1,), "FullOuter": (),
 }  # fmt: skip
-CLAUSES = {
-    **LIMITS, "Aggregate": "GROUP BY or DISTINCT below another operation", "Window": "a window function",
-}  # fmt: skip
-
-
-class NoDelta(Exception):
-    """`clause`: why the changed rows of a query do not follow from those of its tables, in SQL's words."""
-
-    def __init__(self, clause: str) -> None:
-        super().__init__(clause)
-        self.clause = clause
+KEYED = frozenset({"Aggregate", "Window"})  # and joins whose other sides change
+CLAUSES = LIMITS
+_FIRST = -1  # the turn before that of all sources
 
 
 @dataclass(frozen=True)
@@ -63,94 +66,191 @@ class SignedPart:
     signs: tuple[int, ...] = ()
 
 
-class SignedRows:
-    """Of one plan. `known.changed`: the occurrences that changed."""
+@dataclass(frozen=True)
+class Changes:
+    """Changed rows of a table or of a node with a key, and the same under the opposite sign."""
 
-    def __init__(self, known: KnownColumns) -> None:
+    rows: SignedPart
+    opposite: SignedPart
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where changed rows enter the linear part of a plan. `turn`: its number; an optional side is before the other."""
+
+    path: Path
+    turn: int
+    changes: Changes
+
+
+class SignedRows:
+    """Of one plan. `known.changed`: the occurrences that changed. `occurrences`: all of them.
+
+    `netted`: nodes whose changed rows are compared by value, with the columns.
+    """
+
+    def __init__(self, known: KnownColumns, occurrences: Sequence[Occurrence] = ()) -> None:
         self._known = known
         self._changed = sorted(known.changed, key=lambda one: one.path)
+        self._used = used_ids(known.root)
+        self._keys = KeyedParts(known, occurrences or known.changed)
+        self._keyed: dict[Path, Changes] = {}
+        self._below: dict[Path, Changes] = {}
+        self.netted: dict[Path, tuple[int, ...]] = {}
         self._fresh = 0
         for one in self._changed:
             if one.in_subquery:
                 raise NoDelta(
                     "a subquery as a value (scalar, IN, EXISTS) that is not correlated by an equality"
                 )
+        if any(part.kind == "OuterReference" for part in _parts_of(known.root)):
+            raise NoDelta("a correlated subquery inside of another one, which is not a join in Spark's plan")
         self._check_steady(known.root)
 
     def _check_steady(self, node: PlanNode) -> None:
-        if any(_is_within(one.path, node.path) for one in self._changed):
+        if self.has_change(node):
             for child in node.children:
                 self._check_steady(child)
-        elif not self._known.is_steady(node):
+        elif not self._is_steady(node):
             raise NoDelta(
                 "a part that can give other rows each time (LIMIT, a window, a sum of FLOAT or DOUBLE)"
             )
 
+    def _is_steady(self, node: PlanNode) -> bool:
+        if self._known.is_steady(node):
+            return True
+        if node.kind == "Window":
+            self._keys.check_window(node)
+        elif node.kind == "Aggregate":
+            self._keys.check_group(node)
+        elif not node.children or not self._known.is_reproducible(node):
+            return False
+        return all(map(self._is_steady, node.children))
+
     def of(self, node: PlanNode) -> tuple[SignedPart, ...]:
-        """One part for each changed occurrence in the node; together its rows after minus its rows before."""
-        inside = [one for one in self._changed if _is_within(one.path, node.path)]
-        return tuple(self._delta(node, one) for one in inside)
+        """One part for each source in the node; together its rows after minus its rows before."""
+        turns = Turns(self, node)
+        return tuple(turns.delta(node, one) for one in turns.sources)
 
     def next_identity(self) -> int:
         """Of a new column; those of the plan are positive."""
         self._fresh -= 1
         return self._fresh
 
-    # ---- the changed rows of one occurrence ----------------------------------------------------------------
+    def has_change(self, node: PlanNode) -> bool:
+        """Whether a table in it changed."""
+        return any(_is_within(one.path, node.path) for one in self._changed)
 
-    def _delta(self, node: PlanNode, occurrence: Occurrence) -> SignedPart:
-        if node.path == occurrence.path:
-            return self._changes(occurrence, is_opposite=False)
-        side = side_of(node, occurrence)
-        below = self._delta(side, occurrence)
-        if node.kind == "Union":  # the other children differ in parts of their own
-            return self._renamed(node, side, below)
-        parts = [below if child is side else self._state(child, occurrence) for child in node.children]
-        if node.path == occurrence.path[:-1] and is_time(occurrence):
-            parts[0] = self._over_time(parts[0], occurrence)
-        return self._through(node, parts)
+    # ---- where changed rows enter --------------------------------------------------------------------------
 
-    def _over_time(self, rows: SignedPart, occurrence: Occurrence) -> SignedPart:
-        """Rows for which the time makes a difference; all others would cancel."""
+    def entries(self, node: PlanNode) -> Iterator[tuple[Path, Changes]]:
+        """Sources in a node, in their turns."""
+        leaf = next((one for one in self._changed if one.path == node.path), None)
+        if leaf is not None:
+            yield node.path, self._of_table(leaf)
+            return
+        changed = {at for at, child in enumerate(node.children) if self.has_change(child)}
+        linear = LINEAR_SIDES.get(node.join_type, ()) if node.kind == "Join" else tuple(changed)
+        if node.kind in KEYED or not changed <= set(linear):
+            if node.path not in self._keyed:
+                self._keyed[node.path] = self._of_parts(node, linear if node.kind == "Join" else ())
+            yield node.path, self._keyed[node.path]
+            linear = linear if node.kind == "Join" else ()
+        for at in sorted(changed & set(linear)):
+            yield from self.entries(node.children[at])
+
+    def _of_table(self, occurrence: Occurrence) -> Changes:
+        columns, found = tuple(sorted(occurrence.columns)), list[SignedPart]()
+        for is_opposite in (False, True):
+            sign = self.next_identity()
+            step = SignedChanges(occurrence.path, columns, sign, is_opposite)
+            found.append(SignedPart(step, frozenset(columns), (sign,)))
+        return Changes(*found)
+
+    def over_time(self, rows: SignedPart, path: Path) -> SignedPart:
+        """Rows for which the time makes a difference, if `path` is that of the time; all others would cancel."""
+        occurrence = next((one for one in self._changed if one.path == path and is_time(one)), None)
+        if occurrence is None:
+            return rows
         projection = self._known.at(projection_path(occurrence))
         values = tuple(one.place for one in values_of(projection))
         return SignedPart(RowsOverTime(rows.step, projection.path, values), rows.columns, rows.signs)
 
-    def _changes(self, occurrence: Occurrence, *, is_opposite: bool) -> SignedPart:
-        sign, columns = self.next_identity(), tuple(sorted(occurrence.columns))
-        step = SignedChanges(occurrence.path, columns, sign, is_opposite)
-        return SignedPart(step, frozenset(columns), (sign,))
+    # ---- nodes with a key ----------------------------------------------------------------------------------
 
-    # ---- a side without that occurrence --------------------------------------------------------------------
-
-    def _state(self, node: PlanNode, occurrence: Occurrence) -> SignedPart:
-        """New rows of the occurrences before this one, old rows of those behind it."""
-        later = [
-            one for one in self._changed if one.path > occurrence.path and _is_within(one.path, node.path)
+    def _of_parts(self, node: PlanNode, kept: Sequence[int]) -> Changes:
+        """Its rows after minus its rows before, in the changed parts. `kept`: the child of an outer, semi or anti join
+        that has its old rows in both, as it changes afterwards.
+        """
+        keys = self._keys.find_key(node)
+        parts = self._parts(node, keys, kept)
+        states = []
+        for is_old in (False, True):
+            children = [
+                self._kept_rows(child, keys[at], parts)
+                if at in kept
+                else self._own_rows(child, keys[at], parts, is_old=is_old)
+                for at, child in enumerate(node.children)
+            ]
+            states.append((OnChildren(node.path, tuple(one.step for one in children)), children))
+        columns, sign = self._columns(node), self.next_identity()
+        signed = [
+            Signed(step, _kept(columns), _signs(children), sign, is_opposite=is_old)
+            for is_old, (step, children) in zip((False, True), states, strict=True)
         ]
-        if not later:
-            return SignedPart(Stored(node.path), frozenset(output_ids(node)))
-        if node.path == later[0].path:
-            return self._before(later[0])
-        parts = [self._state(child, occurrence) for child in node.children]
-        if node.kind != "Union":
-            return self._through(node, parts)
-        sign, ids = self.next_identity(), output_ids(node)
-        named = [self._renamed(node, child, part) for child, part in zip(node.children, parts, strict=True)]
-        steps = tuple(Signed(one.step, _kept(ids), one.signs, sign) for one in named)
-        return SignedPart(Either(steps), frozenset(ids), (sign,))
+        return self._net(node, Either(tuple(signed)), columns, sign)
 
-    def _before(self, occurrence: Occurrence) -> SignedPart:
-        """Rows of now, and the changes taken back."""
-        columns = tuple(sorted(occurrence.columns))
-        taken, sign = self._changes(occurrence, is_opposite=True), self.next_identity()
-        now = Signed(Stored(occurrence.path), _kept(columns), (), sign)
-        back = Signed(taken.step, _kept(columns), taken.signs, sign)
-        return SignedPart(Either((now, back)), frozenset(columns), (sign,))
+    def _parts(self, node: PlanNode, keys: Sequence[Key], kept: Sequence[int]) -> _Parts:
+        """Keys of the changed rows of the other children."""
+        columns = tuple(self.next_identity() for _ in keys[0])
+        found = []
+        for at, child in enumerate(node.children):
+            if at not in kept and self.has_change(child):
+                values = tuple(
+                    Column(one, each.identity if each.is_attribute else each.place)
+                    for one, each in zip(columns, keys[at], strict=True)
+                )
+                found.append(Select(self._changes_of(child).rows.step, values))
+        return _Parts(Either(tuple(found)), columns)
 
-    # ---- one node over its children ------------------------------------------------------------------------
+    def _kept_rows(self, child: PlanNode, key: Key, parts: _Parts) -> SignedPart:
+        old = Turns(self, child).state(child, _FIRST)
+        return SignedPart(parts.of(old.step, key), old.columns, old.signs)
 
-    def _through(self, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+    def _own_rows(self, child: PlanNode, key: Key, parts: _Parts, *, is_old: bool) -> SignedPart:
+        """New or old rows of a child."""
+        if not is_old or not self.has_change(child):
+            return SignedPart(parts.of(Stored(child.path), key), frozenset(output_ids(child)))
+        back, sign, columns = self._changes_of(child).opposite, self.next_identity(), self._columns(child)
+        now = Signed(Stored(child.path), _kept(columns), (), sign)  # signed: added rows cancel
+        both = Either((now, Signed(back.step, _kept(columns), back.signs, sign)))
+        return SignedPart(RealRows(parts.of(both, key), columns, sign), frozenset(columns))
+
+    def _changes_of(self, child: PlanNode) -> Changes:
+        """Of a child of a node with a key."""
+        if child.path not in self._below:
+            columns, sign = self._columns(child), self.next_identity()
+            parts = [Signed(one.step, _kept(columns), one.signs, sign) for one in self.of(child)]
+            self._below[child.path] = self._net(child, Either(tuple(parts)), columns, sign)
+        return self._below[child.path]
+
+    def _net(self, node: PlanNode, rows: Step, columns: tuple[int, ...], summed: int) -> Changes:
+        self.netted[node.path] = columns
+        found = []
+        for is_opposite in (False, True):
+            sign = self.next_identity()
+            step = NetChanges(rows, columns, summed, sign, is_opposite)
+            found.append(SignedPart(step, frozenset(columns), (sign,)))
+        return Changes(*found)
+
+    def _columns(self, node: PlanNode) -> tuple[int, ...]:
+        """Those that the plan uses, each once."""
+        return tuple(sorted(self._used & set(output_ids(node))))
+
+    # ---- a linear node over its children -------------------------------------------------------------------
+
+    def through(self, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+        """`parts`: rows of its children. Raises NoDelta."""
         self._check_expressions(node)
         first = parts[0]
         match node.kind:
@@ -172,22 +272,11 @@ class SignedRows:
                 wider = SignedExpand(first.step, node.path, first.signs)
                 return SignedPart(wider, frozenset(output_ids(node)), first.signs)
             case "Join":
-                return self._joined(node, parts)
+                return _joined(node, parts)
             case kind if kind in PASSED:
                 return first
             case kind:
                 raise NoDelta(CLAUSES.get(kind, f"{kind} in Spark's plan"))
-
-    def _joined(self, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
-        sides = LINEAR_SIDES.get(node.join_type, ())
-        changed = {one.path[len(node.path)] for one in self._changed if _is_within(one.path, node.path)}
-        if not changed <= set(sides):
-            raise NoDelta(f"a change of the {_OPTIONAL.get(node.join_type, 'other')} side of a join")
-        left, right = parts
-        columns = left.columns | frozenset(output_ids(node)) - frozenset(output_ids(node.children[0]))
-        if node.join_type not in KEEPS_LEFT:
-            columns = left.columns | right.columns
-        return SignedPart(OnChildren(node.path, (left.step, right.step)), columns, left.signs + right.signs)
 
     def _check_expressions(self, node: PlanNode) -> None:
         """An expression with a subquery is never usable here."""
@@ -195,17 +284,88 @@ class SignedRows:
             if not self._known.is_usable(one):
                 raise NoDelta(f"{one.name or one.kind}, whose value does not follow from one row")
 
-    def _renamed(self, node: PlanNode, child: PlanNode, part: SignedPart) -> SignedPart:
-        """Rows of a child of a UNION under the names of the union."""
-        names = output_ids(node)
-        columns = tuple(Column(one, below) for one, below in zip(names, output_ids(child), strict=True))
-        return SignedPart(Select(part.step, columns + _kept(part.signs)), frozenset(names), part.signs)
+
+class Turns:
+    """Sources in a node, which change one after another."""
+
+    def __init__(self, signed: SignedRows, node: PlanNode) -> None:
+        self._signed = signed
+        self.sources = tuple(Source(path, at, one) for at, (path, one) in enumerate(signed.entries(node)))
+
+    def delta(self, node: PlanNode, source: Source) -> SignedPart:
+        """Changed rows of a node in the turn of one source in it."""
+        if node.path == source.path:
+            return source.changes.rows
+        side = node.children[source.path[len(node.path)]]
+        below = self.delta(side, source)
+        if node.kind == "Union":  # the other children differ in parts of their own
+            return _renamed(node, side, below)
+        parts = [below if child is side else self.state(child, source.turn) for child in node.children]
+        if node.path == source.path[:-1]:
+            parts[0] = self._signed.over_time(parts[0], source.path)
+        return self._signed.through(node, parts)
+
+    def state(self, node: PlanNode, turn: int) -> SignedPart:
+        """Rows of a node without that source: new rows of the sources before this turn, old rows of those after it."""
+        later = [one for one in self.sources if one.turn > turn and _is_within(one.path, node.path)]
+        own = later[0] if later and later[0].path == node.path else None
+        if len(later) == (0 if own is None else 1):
+            now = SignedPart(Stored(node.path), frozenset(output_ids(node)))
+        else:
+            now = self._over(node, [self.state(child, turn) for child in node.children])
+        return (
+            now
+            if own is None
+            else self._either([now, own.changes.opposite], tuple(sorted(own.changes.rows.columns)))
+        )
+
+    def _over(self, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+        if node.kind != "Union":
+            return self._signed.through(node, parts)
+        named = [_renamed(node, child, part) for child, part in zip(node.children, parts, strict=True)]
+        return self._either(named, output_ids(node))
+
+    def _either(self, parts: Sequence[SignedPart], columns: tuple[int, ...]) -> SignedPart:
+        sign = self._signed.next_identity()
+        steps = tuple(Signed(one.step, _kept(columns), one.signs, sign) for one in parts)
+        return SignedPart(Either(steps), frozenset(columns), (sign,))
 
 
-_OPTIONAL = {
-    "LeftOuter": "optional", "LeftSingle": "optional", "RightOuter": "optional", "FullOuter": "optional",
-    "LeftSemi": "EXISTS or IN", "LeftAnti": "NOT EXISTS or NOT IN", "ExistenceJoin": "EXISTS or IN",
-}  # fmt: skip
+@dataclass(frozen=True)
+class _Parts:
+    """Keys of changed parts, in these columns."""
+
+    step: Step
+    columns: tuple[int, ...]
+
+    def of(self, rows: Step, key: Key) -> Step:
+        """Rows of these parts alone."""
+        return InParts(rows, tuple(one.place for one in key), self.step, self.columns)
+
+
+def _joined(node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+    left, right = parts
+    columns = left.columns | frozenset(output_ids(node)) - frozenset(output_ids(node.children[0]))
+    if node.join_type not in KEEPS_LEFT:
+        columns = left.columns | right.columns
+    return SignedPart(OnChildren(node.path, (left.step, right.step)), columns, _signs(parts))
+
+
+def _renamed(node: PlanNode, child: PlanNode, part: SignedPart) -> SignedPart:
+    """Rows of a child of a UNION under the names of the union."""
+    names = output_ids(node)
+    columns = tuple(Column(one, below) for one, below in zip(names, output_ids(child), strict=True))
+    return SignedPart(Select(part.step, columns + _kept(part.signs)), frozenset(names), part.signs)
+
+
+def _parts_of(root: PlanNode) -> Iterator[Expression]:
+    for node in root.walk():
+        for one in node.expressions:
+            yield from one.walk()
+
+
+def _signs(parts: Sequence[SignedPart]) -> tuple[int, ...]:
+    return tuple(sign for one in parts for sign in one.signs)
 
 
 def _is_within(path: Path, above: Path) -> bool:

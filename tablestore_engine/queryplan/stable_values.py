@@ -35,9 +35,7 @@ ORDER_DEPENDENT = {
     "PythonUDAF": "a Python aggregate function", "ScalaUDAF": "an aggregate function of a user",
     "TypedAggregateExpression": "an aggregate function of a user",
 }  # fmt: skip
-_EXACT_AGGREGATES = frozenset(
-    {"Count", "Max", "Min", "CountIf", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"}
-)
+EXACT_AGGREGATES = frozenset({"Count", "Max", "Min", "CountIf", "BoolAnd", "BoolOr", "BitAndAgg", "BitOrAgg"})
 _OF_TIMES = ("date", "timestamp", "timestamp_ntz", "string")
 _UNORDERED = frozenset(
     {"GlobalLimit", "LocalLimit", "LimitAndOffset", "Offset", "Tail", "Sample", "Deduplicate"}
@@ -62,13 +60,13 @@ def has_known_chance(plan: PlanNode) -> bool:
     )
 
 
-def is_stable(expression: Expression, *, has_moving_time: bool) -> bool:
+def is_stable(expression: Expression, *, has_moving_time: bool, is_ordered: bool = False) -> bool:
     """Whether it gives the same value for the same row in every run. `has_moving_time`: each constant of a time or a
-    text may be one that moves.
+    text may be one that moves. `is_ordered`: functions that depend on the order of rows have one that is given.
     """
     return all(
         _volatile_name(one) is None
-        and one.kind not in ORDER_DEPENDENT
+        and (is_ordered or one.kind not in ORDER_DEPENDENT)
         and not one.plans
         and not (has_moving_time and _may_be_time(one))
         for one in expression.walk()
@@ -82,24 +80,28 @@ def order_dependent_name(expression: Expression) -> str | None:
 
 def is_reproducible(plan: PlanNode, *, has_moving_time: bool) -> bool:
     """Whether a plan over unchanged tables gives exactly the rows that it gave in an earlier run."""
-    for node in plan.walk_all():
-        if node.kind in _UNORDERED or node.kind == "Window":
-            return False
-        for expression in node.expressions:
-            for part in expression.walk():
-                if _volatile_name(part) is not None or part.kind in ORDER_DEPENDENT:
-                    return False
-                if has_moving_time and _may_be_time(part):
-                    return False
-                if part.kind == "AggregateExpression" and not _is_exact(part):
-                    return False
+    return all(is_reproducible_node(node, has_moving_time=has_moving_time) for node in plan.walk_all())
+
+
+def is_reproducible_node(node: PlanNode, *, has_moving_time: bool) -> bool:
+    """Of one node and its own expressions."""
+    if node.kind in _UNORDERED or node.kind == "Window":
+        return False
+    for expression in node.expressions:
+        for part in expression.walk():
+            if _volatile_name(part) is not None or part.kind in ORDER_DEPENDENT:
+                return False
+            if has_moving_time and _may_be_time(part):
+                return False
+            if part.kind == "AggregateExpression" and not _is_exact(part):
+                return False
     return True
 
 
 def _is_exact(aggregate: Expression) -> bool:
     """Whether the value does not depend on the order in which rows are added up."""
     function = aggregate.children[0]
-    if function.kind in _EXACT_AGGREGATES:
+    if function.kind in EXACT_AGGREGATES:
         return True
     return function.kind == "Sum" and all(
         part.type not in ("float", "double")

@@ -120,12 +120,49 @@ class SignedChanges:
 
 @dataclass(frozen=True)
 class Signed:
-    """A projection with a column `sign` behind the others: the product of the columns `factors`, 1 without any."""
+    """A projection with a column `sign` behind the others: the product of the columns `factors`, 1 without any;
+    `is_opposite`: its opposite.
+    """
 
     child: Step
     columns: tuple[Column, ...]
     factors: tuple[int, ...]
     sign: int
+    is_opposite: bool = False
+
+
+@dataclass(frozen=True)
+class NetChanges:
+    """Rows of `child` in which rows with both signs (its column `summed`) cancel, evaluated once for all places. The
+    column `sign` of a row is 1 or -1; `is_opposite`: the reverse.
+    """
+
+    child: Step
+    columns: tuple[int, ...]
+    summed: int
+    sign: int
+    is_opposite: bool
+
+
+@dataclass(frozen=True)
+class RealRows:
+    """Each row of `child` as often as its signs (its column `summed`) add up to, without a sign."""
+
+    child: Step
+    columns: tuple[int, ...]
+    summed: int
+
+
+@dataclass(frozen=True)
+class InParts:
+    """Rows of `child` whose `values` are those of a row of `parts`, where NULL equals NULL. `columns`: of `parts`,
+    which is evaluated once for all places.
+    """
+
+    child: Step
+    values: tuple[Place, ...]
+    parts: Step
+    columns: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -156,7 +193,12 @@ def read_paths(step: Step) -> frozenset[Path]:
             return read_paths(left) | read_paths(right)
         case Either(children) | OnChildren(_, children):
             return frozenset[Path]().union(*map(read_paths, children))
-        case Select(child) | RowsWhere(child) | Expanded(child) | Signed(child) | SignedExpand(child):
+        case InParts(child, _, parts):
+            return read_paths(child) | read_paths(parts)
+        case (
+            Select(child) | RowsWhere(child) | Expanded(child) | Signed(child) | SignedExpand(child)
+            | NetChanges(child) | RealRows(child)
+        ):  # fmt: skip
             return read_paths(child)
         case RowsOverTime(child):
             return read_paths(child)
@@ -176,5 +218,8 @@ Step = (
     | SignedChanges
     | Signed
     | SignedExpand
+    | NetChanges
+    | RealRows
+    | InParts
     | OnChildren
 )

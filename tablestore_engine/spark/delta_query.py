@@ -29,17 +29,21 @@ from tablestore_engine.queryplan.delta_root import (
     GroupsRoot,
     find_groups,
 )
-from tablestore_engine.queryplan.equal_values import is_exact, is_float
+from tablestore_engine.queryplan.equal_values import is_carried, is_exact, is_float
 from tablestore_engine.queryplan.group_state import StateRoot, find_state
 from tablestore_engine.queryplan.known_columns import KnownColumns
-from tablestore_engine.queryplan.occurrences import output_ids
+from tablestore_engine.queryplan.no_delta import NoDelta
+from tablestore_engine.queryplan.occurrences import find_occurrences, output_ids
 from tablestore_engine.queryplan.plan_nodes import Place
-from tablestore_engine.queryplan.signed_rows import NoDelta, SignedPart, SignedRows
+from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows
 from tablestore_engine.queryplan.trace_steps import Column, Signed
+from tablestore_engine.spark.collected_parts import Collect
 from tablestore_engine.spark.merged_groups import merge_groups
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows, merge_rows
+from tablestore_engine.spark.net_rows import net_rows
+from tablestore_engine.spark.plan_builder import ChangesOf, PlanBuilder
 from tablestore_engine.spark.run_time_plan import Elapsed
-from tablestore_engine.spark.traced_plan import ChangesOf, TracedPlan
+from tablestore_engine.spark.traced_plan import TracedPlan
 
 _KEYS = frozenset({
     "byte", "short", "integer", "long", "boolean", "date", "timestamp", "timestamp_ntz", "string", "binary",
@@ -71,12 +75,14 @@ class DeltaQuery:
             groups is not None and not groups.is_total and not any(one.counts_rows for one in groups.columns)
         )
 
-    def frame(self, changes: ChangesOf) -> DataFrame:
-        """Not run yet. `changes`: plans of the changed rows of a table."""
-        columns = self.columns
+    def frame(self, changes: ChangesOf, collect: Collect) -> DataFrame:
+        """Not run yet. `changes`: plans of the changed rows of a table. `collect`: for changed rows that are needed in
+        several places; they are evaluated here. Raises NoDelta.
+        """
+        builder, columns = self.plan.builder(self.known, changes, self.elapsed, collect), self.columns
         if columns is None:
-            return _net_rows(self._rows(changes), self.plan.output_types)
-        return contributions(self._values(columns, changes), columns)
+            return net_rows(self._rows(builder))
+        return contributions(self._values(columns, builder), columns)
 
     @property
     def columns(self) -> Sequence[GroupColumn] | None:
@@ -94,21 +100,20 @@ class DeltaQuery:
         columns, is_total = self.groups.columns, self.groups.is_total
         return merge_groups(found, columns, names, key, find_rows, is_total=is_total)
 
-    def _rows(self, changes: ChangesOf) -> DataFrame:
+    def _rows(self, builder: PlanBuilder) -> DataFrame:
         ids = output_ids(self.plan.root)
         columns = tuple(Column(one, one) for one in ids)
         names = [f"r{at}" for at in range(len(ids))]
-        return self._union(changes, [columns] * len(self.parts), names)
+        return self._union(builder, [columns] * len(self.parts), names)
 
-    def _values(self, groups: Sequence[GroupColumn], changes: ChangesOf) -> DataFrame:
+    def _values(self, groups: Sequence[GroupColumn], builder: PlanBuilder) -> DataFrame:
         names, places = columns_of(groups)
         columns = [tuple(Column(self.signed.next_identity(), place) for place in places) for _ in self.parts]
-        return self._union(changes, columns, names)
+        return self._union(builder, columns, names)
 
     def _union(
-        self, changes: ChangesOf, columns: Sequence[tuple[Column, ...]], names: Sequence[str]
+        self, builder: PlanBuilder, columns: Sequence[tuple[Column, ...]], names: Sequence[str]
     ) -> DataFrame:
-        builder = self.plan.builder(self.known, changes, self.elapsed)
         frames = [
             builder.frame(Signed(part.step, wanted, part.signs, self.signed.next_identity())).toDF(
                 *names, "s"
@@ -125,8 +130,13 @@ def plan_deltas(
     if not all(isinstance(one, str) and _is_looked_up(one) for one in _types_of(plan, key)):
         raise NoDelta("a key of a type that is not looked up")
     root = find_root(plan, known, key)
-    signed = SignedRows(known)
+    signed = SignedRows(known, find_occurrences(plan.root, plan.tables))
     parts = signed.of(plan.root if root is None else root.below)
+    for path, columns in signed.netted.items():
+        types = plan.column_types(path)
+        for type_ in (types[one] for one in columns):
+            if not (is_carried(type_) and (is_exact(type_) or is_float(type_))):
+                raise NoDelta(f"a column of type {type_} below an operation that is not linear")
     for type_ in plan.output_types if root is None else ():
         if not (is_exact(type_) or is_float(type_)):
             raise NoDelta(f"a column of type {type_}, whose equal values can differ")
@@ -156,21 +166,6 @@ def _types_of(plan: TracedPlan, ids: Sequence[int]) -> list[object]:
 
 def _is_looked_up(type_: str) -> bool:
     return type_ in _KEYS or type_.startswith("decimal")
-
-
-def _net_rows(rows: DataFrame, types: Sequence[object]) -> DataFrame:
-    """Equal rows cancel. A floating-point number is grouped by its text as well: 0.0 and -0.0 are two values."""
-    names = rows.columns[:-1]
-    groups = list(names)
-    for name, type_ in zip(names, types, strict=True):
-        if is_float(type_):
-            groups.append(f"cast({name} as string)")
-    values = [sf.any_value(name).alias(name) for name in names]
-    net = rows.groupBy(*map(sf.expr, groups)).agg(
-        *[one.alias(f"v{at}") for at, one in enumerate(values)], sf.sum("s").alias("n")
-    )
-    found = net.where("n <> 0")
-    return found.select(*[sf.col(f"v{at}").alias(name) for at, name in enumerate(names)], "n")
 
 
 def columns_of(groups: Sequence[GroupColumn]) -> tuple[list[str], list[Place]]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property, reduce
 
+from pyspark.sql import SparkSession
+
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner, single
 
 
@@ -51,15 +53,31 @@ class PlanBuilderNodes(SparkInner):
         columns = [*(output.apply(at) for at in range(output.size())), *kept]
         return self._logical.Expand(self._to_seq(wider), self._to_seq(columns), child)
 
-    def product_of_signs(self, signs: Sequence[Jvm]) -> Jvm:
-        """Of columns that are 1 or -1; 1 of none."""
-        if not signs:
-            return self._sign(1)
-        found = signs[0]
-        for one in signs[1:]:
+    def product_of_signs(self, signs: Sequence[Jvm], *, is_opposite: bool = False) -> Jvm:
+        """Of columns that are 1 or -1; 1 of none. `is_opposite`: its opposite."""
+        found = self._sign(-1) if is_opposite else None
+        for one in signs:
+            if found is None:
+                found = one
+                continue
             is_same = self._expressions.EqualTo(found, one)
             found = self._expressions.If(is_same, self._sign(1), self._sign(-1))
-        return found
+        return self._sign(1) if found is None else found
+
+    def semi_join(self, left: Jvm, right: Jvm, condition: Jvm) -> Jvm:
+        """Rows of the left side that have a partner."""
+        return self._logical.Join(left, right, self._semi_join, self._option(condition), self._no_hint)
+
+    def is_one_of(self, value: Jvm, texts: Sequence[str], *, or_null: bool) -> Jvm:
+        """`value IN (texts)`, which are SQL; `or_null`: or NULL. REQUIRES one of both."""
+        is_null = self._expressions.IsNull(value)
+        if not texts:
+            assert or_null
+            return is_null
+        parser = self._session._jsparkSession.sessionState().sqlParser()
+        listed = parser.parseExpression(f"v in ({', '.join(texts)})").list()
+        found = self._expressions.In(value, listed)
+        return self._expressions.Or(is_null, found) if or_null else found
 
     def _sign(self, value: int) -> Jvm:
         return self._to_literal(value)
@@ -189,3 +207,12 @@ class PlanBuilderNodes(SparkInner):
             ]
         )
         return self.any_of([known.IsNull(one), known.IsNull(other), inside])
+
+    @property
+    def session(self) -> SparkSession:
+        """Whose plans they are."""
+        return self._session
+
+    @cached_property
+    def _semi_join(self) -> Jvm:
+        return single(self._catalyst.plans, "LeftSemi")

@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
-from tablestore_engine.queryplan.signed_rows import NoDelta
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.delta_query import DeltaQuery, find_root, plan_deltas
@@ -29,11 +29,12 @@ from tablestore_engine.spark.incoming_frame import struct_fields
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.plain_rows import as_collected, make_view
+from tablestore_engine.spark.plan_builder import ChangesOf
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.run_time_plan import Elapsed
 from tablestore_engine.spark.state_query import GROUPS_MAX, MergedGroups, StateQuery
 from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas
-from tablestore_engine.spark.traced_plan import ChangesOf, TracedPlan
+from tablestore_engine.spark.traced_plan import TracedPlan
 
 DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are
 TOO_MANY_GROUPS = f"more than {GROUPS_MAX:,} groups, of which no state is kept"
@@ -148,8 +149,8 @@ class QueryDeltas:
         if query.state is not None and before.state is None:
             raise NoDelta(TOO_MANY_GROUPS)
         assert inputs.changes is not None
-        frame = query.frame(inputs.changes)
-        found = collect_arrow(self.resolver.prune(frame.limit(DELTAS_MAX + 1)))
+        frame = query.frame(inputs.changes, self._run)
+        found = self._run(frame.limit(DELTAS_MAX + 1))
         if found.num_rows > DELTAS_MAX:
             raise NoDelta(f"more than {DELTAS_MAX:,} changed rows of the result")
         if query.state is not None and before.state is not None:
@@ -157,6 +158,9 @@ class QueryDeltas:
             return self.viewed_groups(groups, before.views)
         merged = query.merged(found, self.names, self._key_names, before.find_rows)
         return self._viewed(merged, before.views, is_merged=query.groups is not None)
+
+    def _run(self, frame: DataFrame) -> pa.Table:
+        return collect_arrow(self.resolver.prune(frame))
 
     def state_query(self, root: StateRoot) -> StateQuery:
         """Of the groups at the root."""

@@ -20,7 +20,7 @@ from pyspark.sql.types import StructField, StructType
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
-from tablestore_engine.queryplan.signed_rows import NoDelta
+from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.trace_steps import Column, Signed, Stored
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.delta_query import all_contributions, columns_of
@@ -116,7 +116,7 @@ class StateQuery:
         names, places = columns_of(self.root.slots)
         fresh = tuple(Column(-at, place) for at, place in enumerate(places, 1))
         step = Signed(Stored(self.root.below.path), fresh, (), -len(places) - 1)
-        builder = self.plan.builder(self.known, _no_changes, None)
+        builder = self.plan.builder(self.known, _no_changes, None, self._run)
         return builder.frame(step).toDF(*names, "s")
 
     def _of_keys(self, rows: DataFrame, keys: pa.Table) -> DataFrame:
@@ -133,8 +133,11 @@ class StateQuery:
 
     def _collected(self, rows: DataFrame, limit: int) -> pa.Table:
         frame = all_contributions(rows, self.root.slots).limit(limit)
-        found = collect_arrow(self.prune(frame)).combine_chunks()
+        found = self._run(frame).combine_chunks()
         return pa.table(found.columns, names=found.column_names)  # without NOT NULL
+
+    def _run(self, frame: DataFrame) -> pa.Table:
+        return collect_arrow(self.prune(frame))
 
 
 def _no_changes(*_: object) -> Jvm:

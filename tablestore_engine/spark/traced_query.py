@@ -28,11 +28,11 @@ from tablestore_engine.catalog.resolved_names import (
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.plan_rules import find_unknown
 from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
-from tablestore_engine.queryplan.signed_rows import NoDelta
 from tablestore_engine.queryplan.stable_values import has_known_chance
 from tablestore_engine.queryplan.trace_steps import Step, read_paths
 from tablestore_engine.spark import spark_errors
@@ -217,7 +217,7 @@ class TracedQuery:
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
         changed = self._changed(ranges, elapsed)
         known = self._known(plan, changed)
-        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked), elapsed)
+        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked), elapsed, self._rows_of)
         try:
             frames = []
             asserted: set[str] = set()
@@ -357,6 +357,9 @@ class TracedQuery:
                 groups.append(f"cast({quote_name(column)} as string)")
         return tuple(groups)
 
+    def _rows_of(self, frame: DataFrame) -> pa.Table:
+        return collect_arrow(self._resolver.prune(frame))
+
     def _asserted(self, source: str, expressions: Sequence[str], key: Sequence[str]) -> DataFrame:
         items = ", ".join(
             f"({expression}) as {quote_name(name)}" for name, expression in zip(key, expressions, strict=True)
@@ -367,8 +370,8 @@ class TracedQuery:
     def _collect(self, frames: Sequence[DataFrame], view: str) -> AffectedKeys:
         if not frames:
             return AffectedKeys(None, 0, "")
-        found = self._resolver.prune(reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1))
-        keys = collect_arrow(found)
+        found = reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1)
+        keys = self._rows_of(found)
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
         return keys_view(self._resolver.session, keys, found.schema, view)

@@ -7,7 +7,7 @@ a trace over two states; neither knows anything of the tracer.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from math import prod
 from typing import Any
@@ -124,11 +124,15 @@ def value_of(expression: Expression, row: Row, group: Sequence[Row] = ()) -> Any
 
 def rows_of(plan: PlanNode, tables: Tables) -> list[Row]:
     """What SQL says that the plan gives."""
-    inputs = [rows_of(child, tables) for child in plan.children]
+    if plan.kind == "LocalRelation":
+        ids = output_ids(plan)
+        return [dict(zip(ids, row, strict=True)) for row in tables[plan.facts["table"]]]
+    return rows_over(plan, [rows_of(child, tables) for child in plan.children])
+
+
+def rows_over(plan: PlanNode, inputs: Sequence[Sequence[Row]]) -> list[Row]:
+    """Of a node over these rows of its children."""
     match plan.kind:
-        case "LocalRelation":
-            ids = output_ids(plan)
-            return [dict(zip(ids, row, strict=True)) for row in tables[plan.facts["table"]]]
         case "OneRowRelation":
             return [{}]
         case "Union":
@@ -253,7 +257,7 @@ def traced_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables)
 
 
 def _signed_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables) -> list[Row]:
-    """Of the steps that signed rows have besides."""
+    """Of the steps that signed rows have besides, those of nodes with a key too."""
     match step:
         case steps.SignedChanges(path, columns, sign, is_opposite):
             old, new = (_counted(rows_of(node_at(root, path), state), columns) for state in (before, after))
@@ -263,11 +267,12 @@ def _signed_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables
                 for rows, value in ((new - old, added), (old - new, -added))
                 for row in rows.elements()
             ]
-        case steps.Signed(child, columns, factors, sign):
+        case steps.Signed(child, columns, factors, sign, is_opposite):
+            start = -1 if is_opposite else 1
             return [
                 {
                     **{one.identity: _source(root, one.source, row) for one in columns},
-                    sign: prod(row[one] for one in factors),
+                    sign: prod((row[one] for one in factors), start=start),
                 }
                 for row in traced_rows(root, child, before, after)
             ]
@@ -278,11 +283,47 @@ def _signed_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables
                 for made in over_row(node_at(root, path), row)
             ]
         case steps.OnChildren(path, children):
-            plan, inputs = node_at(root, path), [traced_rows(root, one, before, after) for one in children]
-            if plan.kind == "Join":
-                return list(_joined(plan, *inputs))
-            return [made for row in inputs[0] for made in over_row(plan, row)]
+            return rows_over(node_at(root, path), [traced_rows(root, one, before, after) for one in children])
+    return _rows_in_parts(root, step, before, after)
+
+
+def _rows_in_parts(root: PlanNode, step: steps.Step, before: Tables, after: Tables) -> list[Row]:
+    """Of the steps that nodes with a key have besides."""
+    match step:
+        case steps.NetChanges(child, columns, summed, sign, is_opposite):
+            net = _net(traced_rows(root, child, before, after), columns, summed)
+            factor = -1 if is_opposite else 1
+            return [
+                {**dict(zip(columns, row, strict=True)), sign: factor if count > 0 else -factor}
+                for row, count in net.items()
+                for _ in range(abs(count))
+            ]
+        case steps.RealRows(child, columns, summed):
+            net = _net(traced_rows(root, child, before, after), columns, summed)
+            assert all(count >= 0 for count in net.values()), "a row that was there less than never"
+            return [dict(zip(columns, row, strict=True)) for row in net.elements()]
+        case steps.InParts(child, values, parts, columns):
+            keys = part_keys(
+                tuple(row[one] for one in columns) for row in traced_rows(root, parts, before, after)
+            )
+            return [
+                row
+                for row in traced_rows(root, child, before, after)
+                if tuple(_source(root, one, row) for one in values) in keys
+            ]
     raise AssertionError(step)
+
+
+def part_keys(rows: Iterable[tuple[Any, ...]]) -> set[tuple[Any, ...]]:
+    """Keys of changed parts; NULL equals NULL."""
+    return set(rows)
+
+
+def _net(rows: Sequence[Row], columns: Sequence[int], sign: int) -> Counter[tuple[Any, ...]]:
+    found = Counter[tuple[Any, ...]]()
+    for row in rows:
+        found[tuple(row[one] for one in columns)] += row[sign]
+    return found
 
 
 def node_at(root: PlanNode, path: Path) -> PlanNode:

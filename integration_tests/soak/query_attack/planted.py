@@ -16,13 +16,14 @@ from typing import Any
 import pyarrow.compute as pc
 
 from dbt.adapters.tablestore.plan import build_plan
-from tablestore_engine.queryplan import key_trace
+from tablestore_engine.queryplan import key_trace, signed_rows
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
-from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows
+from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows, Turns
 from tablestore_engine.queryplan.trace_steps import Stored
 from tablestore_engine.spark import local_changes, merged_groups, traced_query
 from tablestore_engine.spark.changed_rows_text import ChangedKind
+from tablestore_engine.spark.collected_parts import CollectedParts, NetTable, PartKeys
 from tablestore_engine.spark.traced_query import TracedQuery
 
 Spoil = Callable[[Any], Any]
@@ -85,8 +86,8 @@ def _every_second(right: Callable[..., str]) -> Callable[..., str]:
 def _one_sign(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
     """A join keeps the signs of one side."""
 
-    def wrong(self: SignedRows, node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
-        found = right(self, node, parts)
+    def wrong(node: PlanNode, parts: Sequence[SignedPart]) -> SignedPart:
+        found = right(node, parts)
         return replace(found, signs=found.signs[:1])
 
     return wrong
@@ -95,6 +96,32 @@ def _one_sign(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
 def _all_now(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
     """The rows of before are taken to be those of now."""
     return lambda self, node, _: SignedPart(Stored(node.path), frozenset(output_ids(node)))
+
+
+def _never_old(right: Callable[..., SignedPart]) -> Callable[..., SignedPart]:
+    """The old rows of a changed part are taken to be its new ones."""
+    return lambda self, child, key, parts, *, is_old: right(self, child, key, parts, is_old=False)
+
+
+def _without_null(right: Callable[..., PartKeys]) -> Callable[..., PartKeys]:
+    """A key with NULL is the key of no part."""
+
+    def wrong(self: CollectedParts, *given: Any) -> PartKeys:
+        found = right(self, *given)
+        return replace(found, rows=found.rows.drop_null())
+
+    return wrong
+
+
+def _without_vanished(right: Callable[..., NetTable]) -> Callable[..., NetTable]:
+    """A part whose rows are gone, and none are new, keeps them."""
+
+    def wrong(self: CollectedParts, *given: Any) -> NetTable:
+        found = right(self, *given)
+        is_new = pc.greater(found.rows.column("n"), 0)
+        return found if pc.any(is_new).as_py() else replace(found, rows=found.rows.slice(0, 0))
+
+    return wrong
 
 
 def _unchecked(right: Callable[..., Any]) -> Callable[..., Any]:
@@ -134,8 +161,11 @@ PLANTS: dict[str, Patch] = {
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
     "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
     "every-second": (build_plan, "changed_keys_select", _every_second),
-    "one-sign": (SignedRows, "_joined", _one_sign),
-    "old-is-new": (SignedRows, "_state", _all_now),
+    "one-sign": (signed_rows, "_joined", _one_sign),
+    "old-is-new": (Turns, "state", _all_now),
+    "old-part-is-new": (SignedRows, "_own_rows", _never_old),
+    "no-null-part": (CollectedParts, "keys", _without_null),
+    "vanished-part": (CollectedParts, "rows", _without_vanished),
     "kept-extreme": (merged_groups, "merge_extreme", _unchecked),
     "null-sum-is-zero": (merged_groups, "_sum", _null_is_zero),
     "groups-stay": (merged_groups, "_states", _all_stay),

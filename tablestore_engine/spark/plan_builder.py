@@ -1,0 +1,304 @@
+"""DataFrames that are built from parts of an analyzed plan, by steps (queryplan.trace_steps).
+
+CHANGE     what Spark plan a step of a `changed_keys` run is
+INVARIANT  parts are used as Spark analyzed them; Spark analyzes what is built from them again, with all its checks.
+CRASH      nothing is written. Steps of nodes with a key run jobs while a frame is made (collected_parts).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from pyspark.sql import DataFrame
+
+from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.plan_nodes import Path, Place
+from tablestore_engine.queryplan.run_time import RUN_TIME
+from tablestore_engine.queryplan.trace_steps import (
+    ChangedRows,
+    Column,
+    Either,
+    Expanded,
+    InParts,
+    Matched,
+    NetChanges,
+    OnChildren,
+    OneRow,
+    RealRows,
+    RowsOverTime,
+    RowsWhere,
+    RowsWithPast,
+    SameValue,
+    Select,
+    Signed,
+    SignedChanges,
+    SignedExpand,
+    Step,
+    Stored,
+)
+from tablestore_engine.spark.changed_rows_text import ChangedKind
+from tablestore_engine.spark.collected_parts import CollectedParts, NetColumns
+from tablestore_engine.spark.net_rows import net_rows, repeated_rows
+from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
+from tablestore_engine.spark.plan_expressions import each, expr_id
+from tablestore_engine.spark.run_time_plan import Elapsed
+from tablestore_engine.spark.spark_internals import Jvm
+
+# table, names of columns, which changed rows → the analyzed plan of its changes
+ChangesOf = Callable[[str, Sequence[str], ChangedKind], Jvm]
+
+
+class PlanParts:
+    """Nodes and expressions of a plan, each looked up once: a call to the JVM costs 0.1 ms."""
+
+    def __init__(self, plan: Jvm) -> None:
+        self._nodes: dict[Path, Jvm] = {(): plan}
+        self._expressions: dict[Place, Jvm] = {}
+
+    def node(self, path: Path) -> Jvm:
+        """By the indexes of children."""
+        if path not in self._nodes:
+            above = self.node(path[:-1])
+            self._nodes[path] = above.children().apply(path[-1])
+        return self._nodes[path]
+
+    def expression(self, place: Place) -> Jvm:
+        """By its node, field, item and the indexes of children."""
+        if place not in self._expressions:
+            self._expressions[place] = self._fetched(place)
+        return self._expressions[place]
+
+    def _fetched(self, place: Place) -> Jvm:
+        node = self.node(place.node)
+        found = getattr(node, place.field)()
+        if place.field == "projections":
+            row, column = divmod(place.item or 0, node.output().size())
+            found = found.apply(row).apply(column)
+        elif place.item is not None:
+            found = found.apply(place.item)
+        elif place.field == "condition" and node.nodeName() == "Join":
+            found = found.get()
+        elif place.field == "joinType":
+            found = found.exists()  # the column of an ExistenceJoin
+        for number in place.below:
+            found = found.children().apply(number)
+        return found
+
+
+class PlanBuilder:
+    """Steps (queryplan.trace_steps) → plans of Spark."""
+
+    def __init__(
+        self,
+        inner: PlanBuilderNodes,
+        parts: PlanParts,
+        views: Sequence[tuple[Jvm, Jvm]],
+        known: KnownColumns,
+        changes: ChangesOf,
+        elapsed: Elapsed | None,
+        collected: CollectedParts,
+    ) -> None:
+        self._inner, self._parts, self._views = inner, parts, views
+        self._known, self._changes, self._elapsed = known, changes, elapsed
+        self._collected = collected
+        self._made: dict[int, Jvm] = {}  # negative ids are those of steps
+
+    def frame(self, step: Step) -> DataFrame:
+        """Not run yet. Raises AnalysisException, Py4JError."""
+        return self._inner.analyzed_frame(self._plan(step))
+
+    def _plan(self, step: Step) -> Jvm:
+        match step:
+            case Stored(node):
+                return self._inner.replaced(self._parts.node(node), self._views)
+            case OneRow():
+                return self._inner.one_row()
+            case ChangedRows(node, columns):
+                return self._changed(node, columns, ChangedKind.BOTH)
+            case RowsWithPast(node):
+                whole = tuple(expr_id(one) for one in each(self._parts.node(node).output()))
+                now = self._inner.replaced(self._parts.node(node), self._views)
+                return self._inner.union([now, self._changed(node, whole, ChangedKind.PAST)])
+            case Select(child, columns):
+                below = self._plan(child)
+                return self._inner.project([self._column(one) for one in columns], below)
+            case RowsWhere(child, conditions):
+                return self._inner.filter(self._all(conditions), self._plan(child))
+            case RowsOverTime(child, node, places):
+                return self._over_time(self._plan(child), node, places)
+            case Matched(left, right, conditions):
+                sides = self._plan(left), self._plan(right)
+                return self._inner.join(*sides, self._all(conditions) if conditions else None)
+            case Either(children):
+                return self._inner.union([self._plan(child) for child in children])
+            case Expanded(child, node, numbers):
+                return self._inner.expand(self._parts.node(node), numbers, self._plan(child))
+            case _:
+                return self._signed_plan(step)
+
+    def _signed_plan(self, step: Step) -> Jvm:
+        match step:
+            case SignedChanges(node, columns, sign, is_opposite):
+                kind = ChangedKind.OPPOSITE if is_opposite else ChangedKind.SIGNED
+                return self._changed(node, columns, kind, sign)
+            case Signed(child, columns, factors, sign, is_opposite):
+                below = self._plan(child)
+                signs = [self._attribute(one) for one in factors]
+                value = self._inner.product_of_signs(signs, is_opposite=is_opposite)
+                return self._inner.project(
+                    [*(self._column(one) for one in columns), self._new(value, sign)], below
+                )
+            case SignedExpand(child, node, signs):
+                below = self._plan(child)
+                kept = [self._attribute(one) for one in signs]
+                return self._inner.expand_with(self._parts.node(node), kept, below)
+            case OnChildren(node, children):
+                return self._inner.on_children(
+                    self._parts.node(node), [self._plan(child) for child in children]
+                )
+        return self._plan_of_parts(step)
+
+    def _plan_of_parts(self, step: Step) -> Jvm:
+        """Of steps of nodes with a key. Some run jobs. Raises NoDelta."""
+        match step:
+            case NetChanges(child, columns, _, sign, is_opposite):
+                found = self._collected.rows(child, lambda: self.frame(child))
+                frame = found.frame(self._inner.session, -1 if is_opposite else 1)
+                return self._named(frame, columns, sign)
+            case RealRows(child, columns):
+                rows = self.frame(child).toDF(*(f"c{at}" for at in range(len(columns) + 1)))
+                return self._named(repeated_rows(net_rows(rows)), columns)
+            case InParts(child, values, parts):
+                return self._in_parts(
+                    self._plan(child), [self._parts.expression(one) for one in values], parts
+                )
+        raise AssertionError(step)
+
+    def _over_time(self, rows: Jvm, projection: Path, places: Sequence[Place]) -> Jvm:
+        assert self._elapsed is not None
+        output = self._parts.node((*projection, 0, 1)).output()
+        known = self._known.at(projection).fields["projectList"]
+        values = [(self._parts.expression(one).child(), known[one.item or 0].children[0]) for one in places]
+        return self._elapsed.differs(output, values, rows)
+
+    def _named(self, frame: DataFrame, columns: Sequence[int], sign: int = 0) -> Jvm:
+        """Columns of a frame under these ids, and its last one under that of the sign."""
+        plan = frame._jdf.queryExecution().analyzed()
+        found = each(plan.output())
+        items = []
+        for given, one in zip(found, columns, strict=not sign):
+            attribute = self._attribute(one)
+            items.append(self._inner.alias(given, attribute.name(), attribute.exprId()))
+        if sign:
+            items.append(self._new(found[-1], sign))
+        return self._inner.project(items, plan)
+
+    def _in_parts(self, plan: Jvm, values: Sequence[Jvm], parts: Step) -> Jvm:
+        """Few keys are literals, by which files are pruned; several columns are joined besides."""
+        keys = self._collected.keys(parts, lambda: self._columns_of(parts) or self.frame(parts))
+        if not keys.rows.num_rows:
+            return self._inner.placeholder(plan.output())
+        conditions, is_joined = [], len(values) > 1
+        for at, value in enumerate(values):
+            texts = keys.texts(at)
+            if texts is None:
+                is_joined = True
+            else:
+                conditions.append(self._inner.is_one_of(value, texts, or_null=keys.has_null(at)))
+        if conditions:
+            plan = self._inner.filter(self._inner.all_of(conditions), plan)
+        if not is_joined:
+            return plan
+        chosen = keys.frame(self._inner.session)._jdf.queryExecution().analyzed()
+        same = [
+            self._inner.same_value(value, key)
+            for value, key in zip(values, each(chosen.output()), strict=True)
+        ]
+        return self._inner.semi_join(plan, chosen, self._inner.all_of(same))
+
+    def _columns_of(self, parts: Step) -> list[NetColumns]:
+        """Keys that are columns of changed rows; none: some are expressions."""
+        found = []
+        for child in parts.children if isinstance(parts, Either) else ():
+            match child:
+                case Select(NetChanges(rows, columns), values) if all(
+                    isinstance(one.source, int) for one in values
+                ):
+                    net = self._collected.rows(rows, partial(self.frame, rows))
+                    found.append(NetColumns(net, tuple(columns.index(one.source) for one in values)))
+                case _:
+                    return []
+        return found
+
+    def _new(self, value: Jvm, identity: int) -> Jvm:
+        """A column that a step makes. Columns of one identity, as in the children of a union, are one attribute."""
+        known = self._made.get(identity)
+        if known is not None:
+            return self._inner.alias(value, known.name(), known.exprId())
+        made = self._inner.new_alias(value, f"c{-identity}")
+        self._made[identity] = made.toAttribute()
+        return made
+
+    def _changed(self, path: Path, columns: Sequence[int], kind: ChangedKind, sign: int = 0) -> Jvm:
+        """Changes of the table of a leaf, under the ids of the leaf; `sign`: of the column of signs."""
+        leaf = self._parts.node(path)
+        own = {expr_id(one): one for one in each(leaf.output())}
+        table = next(one.table for one in self._known.changed if one.path == path)
+        names = [str(own[one].name()) for one in columns]
+        if table == RUN_TIME:
+            assert self._elapsed is not None
+            changes = self._elapsed.changed(names, kind)
+        else:
+            changes = self._changes(table, names, kind)
+        found = each(changes.output())
+        items = [
+            self._inner.alias(given, name, own[one].exprId())
+            for given, name, one in zip(found, names, columns, strict=False)
+        ]
+        if sign:
+            items.append(self._new(found[-1], sign))
+        return self._inner.project(items, changes)
+
+    # ---- expressions ---------------------------------------------------------------------------------------
+
+    def _column(self, column: Column) -> Jvm:
+        source = column.source
+        if column.is_normalized:
+            return self._normalized(column)
+        if source == column.identity:
+            return self._attribute(column.identity)
+        if isinstance(source, Place):
+            expression = self._parts.expression(source)
+            if column.identity > 0:
+                return expression  # an alias that has this id
+            return self._new(expression, column.identity)
+        if source is not None and column.identity < 0:
+            return self._new(self._attribute(source), column.identity)
+        attribute = self._attribute(column.identity)
+        value = self._inner.null_of(attribute) if source is None else self._attribute(source)
+        return self._inner.alias(value, attribute.name(), attribute.exprId())
+
+    def _normalized(self, column: Column) -> Jvm:
+        """Of a grouping column, which is an attribute or an alias."""
+        attribute = self._attribute(column.identity)
+        value = attribute
+        if isinstance(column.source, Place):
+            value = self._parts.expression(column.source).child()
+        return self._inner.alias(self._inner.normalized(value), attribute.name(), attribute.exprId())
+
+    def _attribute(self, identity: int) -> Jvm:
+        if identity not in self._made:
+            found = self._known.attributes[identity]
+            expression = self._parts.expression(found.place)
+            self._made[identity] = expression if found.is_attribute else expression.toAttribute()
+        return self._made[identity]
+
+    def _all(self, conditions: Sequence[Place | SameValue]) -> Jvm:
+        parts = [
+            self._inner.same_value(self._parts.expression(one.expression), self._attribute(one.identity))
+            if isinstance(one, SameValue)
+            else self._parts.expression(one)
+            for one in conditions
+        ]
+        return self._inner.all_of(parts)
