@@ -29,6 +29,7 @@ SELECTED: Mapping[str, frozenset[str] | None] = {
             "TestMicrobatch",
         }
     ),
+    "test_aliases": frozenset(),
     "test_caching": frozenset({"TestCachingSelectedSchemaOnly"}),
     "test_catalog": None,
     "test_clone": frozenset(),

@@ -253,7 +253,7 @@ def _refused(
 ) -> tuple[str, Kind]:
     keys, bucket = (("id",), {"bucket": "1"}) if keyed else ((), {})
     made = schema(columns or {"id": "BIGINT", "n": "INT"}, keys=keys, options=bucket).with_options(**options)
-    rows = tuple(("+I", {"id": number, "n": number}) for number in range(5))
+    rows = tuple(("+I", {"id": number, "n": bytes([number]) if columns else number}) for number in range(5))
     return why, Kind(made, [Step(rows), Step(rows)])
 
 

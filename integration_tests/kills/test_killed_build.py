@@ -57,6 +57,8 @@ NOT_OF_A_BUILD = {
     *("rollback.kept", "orphans.begun", "orphans.looked", "log.early", "log.repairs"),
     *("replace.moved", "replace.placed", "replace.sent", "iceberg.files", "iceberg.claimed"),
     *("stage.dropping", "stage.dropped"),
+    *("branch.copied", "branch.schema", "branch.created", "branch.hidden"),
+    *("branch.forward_schema", "branch.forward"),
 }
 EXPIRING = {
     "snapshot.num-retained.min": "1",

@@ -110,7 +110,7 @@ CASES = {
     "product": Case("product", parse_type("BIGINT"), st.integers(-3, 3), _skips(lambda a, b: a * b)),
     "product of decimal": Case(
         "product", parse_type("DECIMAL(30, 2)"), st.integers(-300, 300).map(lambda n: Decimal(n).scaleb(-2)),
-        _skips(lambda a, b: (a * b).quantize(Decimal("0.01"), rounding="ROUND_HALF_UP")),
+        _skips(lambda a, b: (a * b).quantize(Decimal("0.01"), rounding="ROUND_HALF_UP") + 0),  # Arrow has no -0
     ),
     "max": Case("max", STRING, _TEXTS, _skips(max)),
     "min": Case("min", INT, _INTS, _skips(min)),

@@ -221,11 +221,7 @@ _REFUSED: dict[str, tuple[object, dict[str, object], str]] = {
     "a key that is no column": (SCHEMA, {"primary_key": "x"}, "TS1110"),
     "an unknown option": (SCHEMA, {"options": {"buckt": 1}}, "TS1006"),
     "two columns of one name": (pa.schema([("a", pa.int8()), ("A", pa.int8())]), {}, "TS1024"),
-    "an unknown merge engine": (
-        SCHEMA,
-        {"primary_key": "id", "options": {"merge-engine": "aggregation"}},
-        "TS1127",
-    ),
+    "a feature that is not written": (SCHEMA, {"options": {"row-tracking.enabled": "true"}}, "TS1127"),
 }
 
 

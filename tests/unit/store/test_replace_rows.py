@@ -13,6 +13,7 @@ from tablestore_engine.errors import FixRequest, RetryError
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.changelog import ChangelogReader
+from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.rows.row_filter import Interval, RowPositions, SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
@@ -194,11 +195,13 @@ def test_positions_of_a_file_that_was_rewritten_are_refused(tmp_path: Path) -> N
     assert len(rows_of(store)) == 3
 
 
-def test_a_row_that_comes_between_plan_and_claim_is_replaced_too(tmp_path: Path) -> None:
+def test_a_row_that_comes_between_plan_and_claim_is_replaced_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The filter is asked again on the base that the commit lands on."""
     store, other = make_table(tmp_path, keys=(), options=MARKED), open_table(tmp_path)
     put(store, row(1, "old"))
-    write = store.snapshots.claim
+    write = SnapshotStore.claim
     lost: list[int] = []
 
     def overtaken(*claim: object) -> bool:
@@ -207,7 +210,7 @@ def test_a_row_that_comes_between_plan_and_claim_is_replaced_too(tmp_path: Path)
             put(other, row(1, "between"), row(2))
         return write(*claim)  # type: ignore[arg-type]
 
-    object.__setattr__(store.context.snapshots, "claim", overtaken)
+    monkeypatch.setattr(SnapshotStore, "claim", overtaken)
     put(store, row(1, "new"), mode=REPLACE, replaces=SameKeys(("id",)))
     assert lost
     assert rows_of(store) == [row(1, "new"), row(2)]

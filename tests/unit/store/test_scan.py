@@ -78,7 +78,7 @@ def test_partition_values_come_from_the_manifest(tmp_path: Path) -> None:
 
 def test_unknown_features_and_damage_are_named(tmp_path: Path) -> None:
     """A table of an engine we cannot follow is refused; a snapshot that removes what it lacks is damage (TS1304)."""
-    store = make_table(tmp_path / "a", options={"merge-engine": "aggregation"})
+    store = make_table(tmp_path / "a", options={"chain-table.enabled": "true"})
     with pytest.raises(Unsupported, match="TS1126"):
         store.plan_scan()
     store = make_table(tmp_path / "b")

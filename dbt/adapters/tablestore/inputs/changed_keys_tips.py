@@ -17,7 +17,6 @@ TIPS = {
     "a key without a column of GROUP BY": "add all columns of GROUP BY to unique_key",
     "a key that has more than": "take columns that are not in GROUP BY out of unique_key",
     "a column computed from aggregates": "store the aggregates, and compute the column in a view over the model",
-    "an aggregate function whose changes": "of avg(x), store sum(x) and count(x), and divide in a view over the model",
     "a sum of float": "cast the values to DECIMAL",
     "a sum of double": "cast the values to DECIMAL",
     "a change of the EXISTS or IN side": "write an inner join, if the condition compares the key of that table",
