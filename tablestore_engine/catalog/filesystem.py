@@ -41,13 +41,8 @@ from tablestore_engine.format.layout import (
 )
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.metadata.identity import (
-    UUID_OPTION,
-    find_identity,
-    has_first_schema,
-    identity_of,
-)
-from tablestore_engine.store.metadata.schemas import SchemaStore, holds_table
+from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity, identity_of
+from tablestore_engine.store.metadata.schemas import SchemaStore, holds_table, looks_like_table
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
@@ -116,7 +111,7 @@ class FilesystemCatalog:
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Names of tables, sorted; empty when the database is missing."""
         folder, (names, _) = database_location(self.warehouse, database), self.list_table_folders(database)
-        looks = [partial(self._has_schemas, f"{folder}/{name}") for name in names]
+        looks = [partial(looks_like_table, self.fileio, f"{folder}/{name}") for name in names]
         are_tables = self.fileio.run_together(looks)
         return tuple(name for name, is_one in zip(names, are_tables, strict=True) if is_one)
 
@@ -129,13 +124,9 @@ class FilesystemCatalog:
             with suppress(TablestoreError):  # a damaged one is told to whoever asks for its name
                 self.table_swap(Identifier(database, name)).settle()
         found = [one.name for one in self.fileio.list(folder) if one.is_dir]
-        return tuple(n for n in found if is_name(n) or self._has_schemas(f"{folder}/{n}")), waiting
-
-    def _has_schemas(self, place: str) -> bool:
-        """One look, no listing: a list of tables may have thousands."""
-        if self.fileio.folders is None:
-            return has_first_schema(self.fileio, place)
-        return self.fileio.exists(f"{place}/schema")
+        return tuple(
+            n for n in found if is_name(n) or looks_like_table(self.fileio, f"{folder}/{n}")
+        ), waiting
 
     def list_replacements(self, database: str) -> tuple[str, ...]:
         """Names of which a replacement waits, sorted."""

@@ -167,6 +167,13 @@ def holds_table(fileio: FileIO, location: str) -> bool:
     return has_first_schema(fileio, location)
 
 
+def looks_like_table(fileio: FileIO, location: str) -> bool:
+    """The same for lists of many folders: one look, no listing. An empty folder of schemas passes, too."""
+    if fileio.folders is not None:
+        return fileio.exists(f"{location}/schema")
+    return has_first_schema(fileio, location)
+
+
 def is_same_schema(one: TableSchema, other: TableSchema) -> bool:
     """Equal but for number and time of writing."""
     return replace(one, id=0, time_millis=0) == replace(other, id=0, time_millis=0)
