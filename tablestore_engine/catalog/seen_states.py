@@ -1,8 +1,8 @@
 """The states of tables that one piece of work has looked at: its later steps read these instead of looking again.
 
 CHANGE     which steps of a piece of work share one look at a table
-INVARIANT  of one thread, for one piece of work, and forgotten when it has written the table. Whoever waits for another
-           thread, or changes the warehouse in another way, begins with new ones.
+INVARIANT  of one thread, for one piece of work, and forgotten when it has written the table. Work that waits for
+           another thread, or changes the warehouse in another way, begins with new states.
 INVARIANT  a claim looks at what is there: a state that has moved since costs a try, never a row.
 """
 

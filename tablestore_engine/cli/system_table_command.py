@@ -32,15 +32,15 @@ def _register_system_table(parser: argparse.ArgumentParser) -> Run:
 
 def _system_table(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1947 for two names."""
-    place, _, told = arguments.table.partition("$")
-    if told and arguments.name:
+    place, _, suffix = arguments.table.partition("$")
+    if suffix and arguments.name:
         raise FixRequest(
             "TS1947",
             f"{arguments.table} {arguments.name} names two system tables",
             why="the name after the $ is one already",
             fix=f"write tablestore system-table {place} {arguments.name}",
         )
-    name = told or arguments.name
+    name = suffix or arguments.name
     with open_engine(arguments) as engine:
         table = engine.table(place)
         if name is None:

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.lsm.aggregate_function import AggregatedColumn, wrong_type
+from tablestore_engine.lsm.aggregate_function import AggregatedColumn, AggregateFunction, wrong_type
 from tablestore_engine.lsm.key_order import Index, order_frame
 from tablestore_engine.lsm.version_groups import (
     NO_ROW,
@@ -33,16 +33,18 @@ _STRING_LENGTH = 2**31 - 1
 
 
 @dataclass(frozen=True)
-class ListAgg:
+class ListAgg(AggregateFunction):
     """Texts joined by the delimiter; blank ones and NULL count as nothing."""
 
     column: AggregatedColumn
-    retracts: bool = False
-    is_ordered: bool = True
-    changes_lone: bool = True
-    appends_late: bool = False
+    is_ordered = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    @property
+    def changes_lone(self) -> bool:
+        """Blank text counts as nothing."""
+        return True
+
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """NULL where every text is blank. `distinct`: later texts are split, and only new parts are added."""
         mine = groups.late_first().valid(values)
         frame = pl.DataFrame({"key": mine.keys, "text": as_series(mine.values(values))})
@@ -78,20 +80,20 @@ def _distinct_parts(frame: pl.DataFrame, delimiter: str) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class Collect:
+class Collect(AggregateFunction):
     """Arrays put one after the other; `distinct`: of equal elements the first. A retraction removes its elements."""
 
     column: AggregatedColumn
-    retracts: bool = True
-    is_ordered: bool = True
-    appends_late: bool = True
+    retracts = True
+    is_ordered = True
+    appends_late = True
 
     @property
     def changes_lone(self) -> bool:
         """Equal elements of one array count once, too."""
         return self.column.distinct
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """NULL where every array is NULL. Retractions are taken one by one, for their keys alone."""
         mine = groups.valid(values)
         slow = np.unique(mine.keys[mine.retracts])
@@ -141,16 +143,14 @@ def _removed(left: list[Any], element: object) -> bool:
 
 
 @dataclass(frozen=True)
-class MergeMap:
+class MergeMap(AggregateFunction):
     """Maps put together, of equal keys the newest value. A retraction removes its keys."""
 
     column: AggregatedColumn
-    retracts: bool = True
-    is_ordered: bool = True
-    changes_lone: bool = False
-    appends_late: bool = False
+    retracts = True
+    is_ordered = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """NULL where no version adds a map."""
         mine = groups.valid(values)
         maps = mine.values(values).combine_chunks()

@@ -5,8 +5,9 @@ INVARIANT  the outcome is that of Paimon's function over the same versions in th
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -26,26 +27,23 @@ class AggregatedColumn:
     delimiter: str = ","
 
 
-class AggregateFunction(Protocol):
-    """A value: `column` is what it aggregates."""
+class AggregateFunction(ABC):
+    """retracts      it can take a value back
+    is_ordered    the order of the versions makes a difference
+    appends_late  a late version of a sequence group is taken in like any other
+    """
 
-    @property
-    def retracts(self) -> bool:
-        """Whether it can take a value back."""
-
-    @property
-    def is_ordered(self) -> bool:
-        """Whether the order of the versions makes a difference."""
+    retracts: ClassVar[bool] = False
+    is_ordered: ClassVar[bool] = False
+    appends_late: ClassVar[bool] = False
 
     @property
     def changes_lone(self) -> bool:
         """Whether the aggregate of a single value may be another value."""
+        return False
 
-    @property
-    def appends_late(self) -> bool:
-        """Whether a late version of a sequence group is taken in like any other."""
-
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    @abstractmethod
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """One value for each key of `groups`, whose rows are numbers of `values`. Raises FixData TS1659, TS1660."""
 
 

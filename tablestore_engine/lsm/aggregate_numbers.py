@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.lsm.aggregate_function import AggregatedColumn, overflow, wrong_type
+from tablestore_engine.lsm.aggregate_function import AggregatedColumn, AggregateFunction, overflow, wrong_type
 from tablestore_engine.lsm.exact_sums import Wide, exact_sums
 from tablestore_engine.lsm.key_order import Index, Mask
 from tablestore_engine.lsm.version_groups import VersionGroups
@@ -33,16 +33,13 @@ Step = Callable[[Numbers, Numbers, Mask], Numbers]
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(AggregateFunction):
     """NULL counts as nothing; a retraction is subtracted."""
 
     column: AggregatedColumn
-    retracts: bool = True
-    is_ordered: bool = False
-    changes_lone: bool = False
-    appends_late: bool = False
+    retracts = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """Raises FixData TS1659."""
         mine = groups.valid(values)
         if not len(mine.rows):
@@ -60,16 +57,13 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Product:
+class Product(AggregateFunction):
     """NULL counts as nothing; a retraction divides, whole numbers without a remainder."""
 
     column: AggregatedColumn
-    retracts: bool = True
-    is_ordered: bool = False
-    changes_lone: bool = False
-    appends_late: bool = False
+    retracts = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """Raises FixData TS1659."""
         mine = _from_first_addition(groups.valid(values))
         if not len(mine.rows):

@@ -11,22 +11,20 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.lsm.aggregate_function import AggregatedColumn, wrong_type
+from tablestore_engine.lsm.aggregate_function import AggregatedColumn, AggregateFunction, wrong_type
 from tablestore_engine.lsm.key_order import fixed_words, order_frame, order_permutation, starts_of_groups
 from tablestore_engine.lsm.version_groups import NO_ROW, VersionGroups, pick_values
 
 
 @dataclass(frozen=True)
-class Last:
+class Last(AggregateFunction):
     """The newest value; `skips_null`: of those that are not NULL. A retraction of it leaves NULL."""
 
     skips_null: bool
-    retracts: bool = True
-    is_ordered: bool = True
-    changes_lone: bool = False
-    appends_late: bool = False
+    retracts = True
+    is_ordered = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The value of the last version that counts, unless it retracts."""
         mine = groups.valid(values) if self.skips_null else groups
         if mine.late is not None and mine.late.any():
@@ -49,16 +47,13 @@ def _late_where_nothing_is(groups: VersionGroups) -> VersionGroups:
 
 
 @dataclass(frozen=True)
-class First:
+class First(AggregateFunction):
     """The oldest value; `skips_null`: of those that are not NULL."""
 
     skips_null: bool
-    retracts: bool = False
-    is_ordered: bool = True
-    changes_lone: bool = False
-    appends_late: bool = False
+    is_ordered = True
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The value of the first version that counts."""
         mine = groups.late_first()
         mine = mine.valid(values) if self.skips_null else mine
@@ -66,16 +61,12 @@ class First:
 
 
 @dataclass(frozen=True)
-class Extreme:
+class Extreme(AggregateFunction):
     """The largest or smallest value in the order of keys, NULL as nothing."""
 
     largest: bool
-    retracts: bool = False
-    is_ordered: bool = False
-    changes_lone: bool = False
-    appends_late: bool = False
 
-    def fold(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
+    def aggregate(self, values: pa.ChunkedArray, groups: VersionGroups) -> pa.ChunkedArray:
         """The first version with that value."""
         mine = groups.valid(values)
         if not len(mine.rows):

@@ -53,7 +53,7 @@ class Aggregation:
         if self.removes_on_delete:
             groups, removed = without_earlier(groups, versions)
         made = {
-            name: self._folded(name, function, versions.rows.column(name), groups)
+            name: self._aggregated(name, function, versions.rows.column(name), groups)
             for name, function in self.functions.items()
         }
         return combined(versions, made, removed)
@@ -63,7 +63,7 @@ class Aggregation:
         names = [name for name, function in self.functions.items() if function.is_ordered]
         return tied_rows(self, versions, names)
 
-    def _folded(
+    def _aggregated(
         self, name: str, function: AggregateFunction, values: pa.ChunkedArray, groups: VersionGroups
     ) -> pa.ChunkedArray:
         if groups.retracts.any():
@@ -71,7 +71,7 @@ class Aggregation:
                 groups = groups.only(~groups.retracts)
             elif not function.retracts:
                 raise no_retraction(name)
-        return function.fold(values, groups)
+        return function.aggregate(values, groups)
 
 
 def make_aggregation(schema: TableSchema) -> Aggregation:

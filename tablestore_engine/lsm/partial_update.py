@@ -2,7 +2,7 @@
 
 CHANGE     the merge engine partial-update (options partial-update.remove-record-on-delete,
            partial-update.remove-record-on-sequence-group)
-Steps      which versions begin the row anew → columns without group: the last value since then → sequence groups
+Steps      versions that remove the row before them → columns without group: the last value since → sequence groups
 PAIMON     without an option for them retractions are an error. A -D that removes the row leaves its values to later
            versions; a row without any addition is none.
 """

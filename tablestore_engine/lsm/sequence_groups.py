@@ -123,4 +123,4 @@ def _aggregated(
             groups = groups.only(~groups.retracts)
     if function.appends_late and not ignores:
         groups = replace(groups, late=None)
-    return function.fold(values, groups)
+    return function.aggregate(values, groups)

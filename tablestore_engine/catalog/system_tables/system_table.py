@@ -46,7 +46,7 @@ class SystemState:
 
 @dataclass(frozen=True)
 class SystemTable:
-    """`columns`: name and type as Paimon writes it, `?` behind it for a column that may be NULL."""
+    """`columns`: name and type as Paimon writes it, followed by `?` for a column that may be NULL."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
