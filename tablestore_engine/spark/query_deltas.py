@@ -94,7 +94,7 @@ class QueryState:
             keys = collect_arrow(self.deltas.resolver.session.table(keys_view))
             return query.evaluate(keys, before.state, before.find_rows)
 
-        return self.deltas.told(lambda: self.deltas.viewed_groups(found(), before.views))
+        return self.deltas.or_clause(lambda: self.deltas.viewed_groups(found(), before.views))
 
 
 @dataclass(frozen=True)
@@ -129,9 +129,9 @@ class QueryDeltas:
 
     def follow(self, inputs: ChangedOccurrences, before: Before) -> Deltas:
         """Rows and state behind the changes."""
-        return self.told(lambda: self._follow(inputs, before))
+        return self.or_clause(lambda: self._follow(inputs, before))
 
-    def told(self, act: Callable[[], Deltas]) -> Deltas:
+    def or_clause(self, act: Callable[[], Deltas]) -> Deltas:
         """With a clause where it fails."""
         try:
             return act()
@@ -141,8 +141,8 @@ class QueryDeltas:
             return Deltas(clause=f"values that the stored columns do not have: {error}")
         except (PySparkException, Py4JError) as error:
             check_connected()
-            told = spark_errors.translate(error)
-            return Deltas(clause=f"deltas that Spark cannot compute: {told.what}: {told.why}")
+            failure = spark_errors.translate(error)
+            return Deltas(clause=f"deltas that Spark cannot compute: {failure.what}: {failure.why}")
 
     def _follow(self, inputs: ChangedOccurrences, before: Before) -> Deltas:
         query = self.query(inputs)

@@ -113,7 +113,7 @@ def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
 def batch_of(
     rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits, *, replaces: bool = False
 ) -> Batch:
-    """Rows in the order of their arrival; `replaces`: stored rows give way to them, and a delete is a delete.
+    """Rows in the order of their arrival; `replaces`: stored rows go when they are written, and a delete is a delete.
 
     Raises FixData TS1601 for repeated keys that nothing orders, TS1657 for retractions that the engine does not take.
     """

@@ -170,7 +170,7 @@ class BucketCheck:
         place = f"{files[0].partition_path}bucket-{files[0].bucket}" if files else ""
         for file in files:
             if file.deleted and file.deleted.max() >= file.meta.row_count:
-                yield f"{place}: the vector of {file.meta.file_name} points behind its rows"
+                yield f"{place}: the vector of {file.meta.file_name} points beyond its rows"
         if self.history.schema.is_keyed:
             yield from (f"{place}: {problem}" for problem in self._levels(files))
             if self.deep and all(self.outcome_of(file.path).is_whole for file in files):

@@ -56,7 +56,7 @@ class RowsRequest:
     computed_from     the state that the rows were computed from: when the table has moved on, the statement must run
                       again (None: the rows do not depend on the table)
     static_partition  INSERT OVERWRITE … PARTITION (dt='x'): exactly this partition is replaced, also by no rows
-    replaces          REPLACE: which stored rows give way
+    replaces          REPLACE: which stored rows are removed
     """
 
     mode: WriteMode

@@ -119,7 +119,7 @@ class TableWriter:
         *,
         is_last: bool,
     ) -> CommitReport | None:
-        """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up anew.
+        """Steps 2 to 4; None when another first writer was quicker and the name has to be looked up again.
 
         `planned_on`: the table as the work has seen it; None: it is looked up.
         """

@@ -112,7 +112,7 @@ def test_a_vector_that_points_behind_its_file(tmp_path: Path) -> None:
     change = BucketChange(file.partition_bytes, file.bucket, deletion_vectors=vectors)
     plan = Planned(CommitKind.COMPACT, store.schema, (change,), ConflictScope())
     committer_of(store.context).commit(lambda _: plan, CommitIdentity.of(store.runtime, None, None))
-    behind = f"the vector of {file.meta.file_name} points behind its rows"
+    behind = f"the vector of {file.meta.file_name} points beyond its rows"
     assert [behind in problem for problem in store.verify(deep=False)] == [True]
     assert [behind in problem for problem in store.verify()] == [True, False]
     assert "TS1390" in store.verify()[1]
