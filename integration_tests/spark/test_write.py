@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
@@ -36,6 +37,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
+from tablestore_engine.warehouse.write.incoming_rows import from_frame
 from tests.doses import case_rows
 
 _KEYED = {
@@ -203,6 +205,15 @@ def test_collect_small_guards_itself(spark: SparkSession, tmp_path: Path) -> Non
     assert collected is not None
     assert collected.num_rows == 2000
     assert collect_small(few.crossJoin(few.withColumnRenamed("id", "other"))) is None
+
+
+def test_the_size_of_a_query_is_at_most_that_of_its_inputs(spark: SparkSession) -> None:
+    """`bucket` = `auto` goes by it: the estimate of a join alone would always give the most buckets."""
+    few = spark.range(1_000).withColumn("P", sf.col("id") % 3)
+    rows = from_frame(few.crossJoin(few.withColumnsRenamed({"id": "a", "P": "b"})), None, {})
+    assert rows.size_bytes() <= 2 * from_frame(few, None, {}).size_bytes() + 100
+    assert 8_000 <= rows.size_bytes() < 100_000
+    assert rows.count_groups(["p", "B"]) == 9
 
 
 @pytest.mark.nightly  # by day kafka/test_sizes.py

@@ -316,7 +316,7 @@ def _check_value(key: str, option: Option, text: str) -> None:
             _check_range(key, option, parse_duration_ms(key, text), most=_LONG_MAX)
         case OptionType.BOOLEAN:
             _parse_boolean(key, text)
-        case OptionType.INTEGER:
+        case OptionType.INTEGER if text.strip().lower() not in option.values:
             _check_range(key, option, _parse_integer(key, text))
         case OptionType.STATS_MODE:
             parse_stats_mode(key, text)
@@ -336,7 +336,7 @@ def _check_value(key: str, option: Option, text: str) -> None:
                     why=f"expected a text that matches {option.pattern}",
                     fix="leave it out, or write another text",
                 )
-        case OptionType.COLUMNS | OptionType.DURATION:
+        case OptionType.COLUMNS | OptionType.DURATION | OptionType.INTEGER:
             return
 
 

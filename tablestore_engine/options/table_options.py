@@ -48,7 +48,7 @@ MERGE_ENGINES = ("deduplicate", "first-row", "aggregation", "partial-update")
 
 @dataclass(frozen=True)
 class Option:
-    """One row of the table; `default` is text, None means absent; `values`: words of an enum, or instead of a duration."""
+    """One row of the table; `default` is text, None means absent; `values`: words of an enum, or instead of a number."""
 
     key: str
     type: OptionType
@@ -69,7 +69,7 @@ _M = OptionType.STATS_MODE
 
 # fmt: off
 _ROWS = (  # one option, one row
-    Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1 is an append-only table without buckets. Keyed tables default to 1 here."),
+    Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1 is an append-only table without buckets. Keyed tables default to 1 here. auto, at creation: one bucket for each 256 MB of a partition of the first write, 1 to 64; 1 for an empty table, -1 without keys. The schema stores the number.", ("auto",)),
     Option("bucket-key", _C, None, Scope.LAYOUT, False, "Columns whose hash picks the bucket; default: the primary key without partition columns."),
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
     Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),

@@ -77,6 +77,15 @@ def input_size(frame: DataFrame) -> InputSize:
     return InputSize(int(str(plan.stats().sizeInBytes())), total, grows)
 
 
+def estimated_bytes(frame: DataFrame) -> int:
+    """Of the result, or of what it reads: a join's estimate is the product of its sides."""
+    try:
+        size = input_size(frame)
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
+    return min(size.result_bytes, size.leaf_bytes)
+
+
 def collect_small(frame: DataFrame) -> pa.Table | None:
     """All rows, when there are at most about a million; None means: write_distributed."""
     try:

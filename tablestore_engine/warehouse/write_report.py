@@ -20,7 +20,8 @@ class WriteReport(CommitCounts):
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that expired after the
     commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: the partitions that
     expired after the commit, None when none were due. `partitions_trouble`: why that ended early. `iceberg_trouble`:
-    why Iceberg metadata was not written; the next commit writes it. `seen`: as of CommitReport.
+    why Iceberg metadata was not written; the next commit writes it. `chosen_buckets`, `seen`: as of
+    CommitReport.
 
     >>> report = orders.upsert([{"id": 4, "region": "us", "amount": 1.0}])
     >>> report.snapshot_id, report.inserted, report.summary()
@@ -38,6 +39,7 @@ class WriteReport(CommitCounts):
     partitions: PartitionReport | None = None
     partitions_trouble: str | None = None
     iceberg_trouble: str | None = None
+    chosen_buckets: int | None = None
     seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
     @property
@@ -56,11 +58,17 @@ class WriteReport(CommitCounts):
             text = "nothing changed" + (f" (still {text})" if self.snapshot_id is not None else "")
         else:
             text += " (no row changed)"
+        if self.chosen_buckets is not None:
+            text += " · bucket=auto: " + _bucket_words(self.chosen_buckets)
         if self.log is not None and self.log.ranges:
             text += f" · {self.log.summary()}"
         return text + notes_after_commit(
             self.partitions, self.partitions_trouble, self.not_expired, self.iceberg_trouble
         )
+
+
+def _bucket_words(count: int) -> str:
+    return "no buckets" if count < 1 else f"{count} bucket{'s' if count > 1 else ''}"
 
 
 def notes_after_commit(
@@ -82,6 +90,7 @@ def report_of(identifier: Identifier, report: CommitReport) -> WriteReport:
         schema_id=report.schema_id,
         staged=report.staged,
         is_empty=report.is_empty,
+        chosen_buckets=report.chosen_buckets,
         seen=report.seen,
         **report.counts(),
     )

@@ -63,6 +63,7 @@ class CommitReport(CommitCounts):
     `is_empty`: there was nothing to commit; the newest snapshot stayed. `early`: what the receiver of its changelog
     rows answered for each change, of the attempt that won; None where it has not got all of them. `seen`: the table
     right behind the commit, for what follows in the same operation; None of a staged or an earlier one.
+    `chosen_buckets`: how many buckets the new table got where `bucket` is `auto`.
     """
 
     snapshot_id: int | None
@@ -72,6 +73,7 @@ class CommitReport(CommitCounts):
     commit_identifier: int | None = None
     is_empty: bool = False
     early: tuple[object, ...] | None = None
+    chosen_buckets: int | None = None
     seen: SeenTable | None = field(default=None, compare=False, repr=False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.warehouse.write.incoming import check_names, checked_kinds, shape_arrow
+from tablestore_engine.warehouse.write.incoming import check_names, checked_kinds, group_count, shape_arrow
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,14 @@ class ArrowRows:
             return False
         kinds = checked_kinds(self.table.column(ROW_KIND_COLUMN))
         return bool(pc.all(pc.equal(kinds, int(RowKind.DELETE))).as_py())
+
+    def size_bytes(self) -> int:
+        """As Arrow has them."""
+        return int(self.table.nbytes)
+
+    def count_groups(self, columns: Sequence[str]) -> int:
+        """Of the rows in memory."""
+        return group_count([self.table], columns)
 
     def read(self, schema: TableSchema) -> pa.Table:
         """They are in memory, however many."""

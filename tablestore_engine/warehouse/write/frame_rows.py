@@ -18,7 +18,7 @@ from tablestore_engine.spark.incoming_frame import (
     find_violations,
     shape_frame,
 )
-from tablestore_engine.spark.write import collect_small, write_distributed
+from tablestore_engine.spark.write import collect_small, estimated_bytes, write_distributed
 from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
@@ -44,6 +44,15 @@ class FrameRows:
     def only_deletes(self) -> bool:
         """Not known before the query has run."""
         return False
+
+    def size_bytes(self) -> int:
+        """By the statistics of Spark's optimizer, which know the files of the inputs."""
+        return estimated_bytes(self.frame)
+
+    def count_groups(self, columns: Sequence[str]) -> int:
+        """By a Spark job."""
+        have = {name.lower(): name for name in self.frame.columns}
+        return int(distinct_keys(self.frame, [have[name.lower()] for name in columns]).num_rows)
 
     def read(self, schema: TableSchema) -> pa.Table | LargeFrame:
         """Collected when they are few."""

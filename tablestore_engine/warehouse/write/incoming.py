@@ -10,7 +10,7 @@ INVARIANT  names match without case, as in SQL; a value is never changed here, o
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -49,6 +49,12 @@ class Incoming(Protocol):
     def only_deletes(self) -> bool:
         """Whether it is known, without running anything, that every row deletes its key."""
 
+    def size_bytes(self) -> int:
+        """About how many bytes the rows have in memory; of a query those of its inputs, where these are fewer."""
+
+    def count_groups(self, columns: Sequence[str]) -> int:
+        """How many different values these columns have, NULL among them; a query is run for it."""
+
     def read(self, schema: TableSchema) -> pa.Table | LargeRows:
         """The rows with the columns of `schema`, then the helper columns; or those that are too many for the driver."""
 
@@ -64,6 +70,19 @@ class LargeRows(Protocol):
 
     def write(self, job: WriteJob, scratch: Callable[[], Path], /) -> Sequence[BucketChange]:
         """Their changes, which are not committed. `scratch`: folder of the session."""
+
+
+def group_count(parts: Iterable[pa.Table], columns: Sequence[str]) -> int:
+    """How many different values the columns (names without case) have in all parts together."""
+    wanted = {name.lower() for name in columns}
+    seen = []
+    for part in parts:
+        names = [name for name in part.column_names if name.lower() in wanted]
+        seen.append(part.select(names).group_by(names).aggregate([]))
+    if not seen:
+        return 0
+    rows = pa.concat_tables(seen, promote_options="permissive")
+    return int(rows.group_by(rows.column_names).aggregate([]).num_rows)
 
 
 def check_names(names: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
-from tablestore_engine.warehouse.write.incoming import check_names, shape_arrow
+from tablestore_engine.warehouse.write.incoming import check_names, group_count, shape_arrow
 
 Shape = Callable[[pa.Table], pa.Table]
 _GROUPS_MAX = 256  # files that are open at once
@@ -92,9 +92,18 @@ class StagedRows:
         """Not known before the files are read."""
         return False
 
+    def size_bytes(self) -> int:
+        """As the tasks counted them."""
+        return sum(file.size for file in self.files)
+
+    def count_groups(self, columns: Sequence[str]) -> int:
+        """Of all files, one batch in memory at a time."""
+        batches = self._batches(file.path for file in self.files)
+        return group_count((pa.Table.from_batches([one]) for one in batches), columns)
+
     def read(self, schema: TableSchema) -> pa.Table | StagedRows:
         """As a table, when they are at most about a million."""
-        if self.rows > SMALL_ROWS or sum(file.size for file in self.files) > SMALL_BYTES:
+        if self.rows > SMALL_ROWS or self.size_bytes() > SMALL_BYTES:
             return self
         batches = self._batches(file.path for file in self.files)
         return shape_arrow(pa.Table.from_batches(batches, schema=self.schema), schema)

@@ -53,6 +53,7 @@ from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
+from tablestore_engine.warehouse.write.bucket_number import is_auto, with_bucket_number
 from tablestore_engine.warehouse.write.incoming import (
     Incoming,
     LargeRows,
@@ -126,7 +127,16 @@ class TableWriter:
         store, seen = self.stores.open(identifier), planned_on or self.stores.find_seen(identifier)
         plan = self.target(identifier, incoming, spec, seen)
         if seen is None or plan.is_new:
-            return self._create(identifier, incoming, plan, request, is_last=is_last, publishes=spec.publish)
+            chooses = is_auto(spec.table)
+            return self._create(
+                identifier,
+                incoming,
+                plan,
+                request,
+                is_last=is_last,
+                publishes=spec.publish,
+                chooses_buckets=chooses,
+            )
         identity, found = seen.guard.identity, _found(seen)
         self.logs.check(identifier, plan.schema if plan.is_changed else None, current=found.schema)
         if plan.gains_log:
@@ -153,6 +163,7 @@ class TableWriter:
         *,
         is_last: bool,
         publishes: bool,
+        chooses_buckets: bool,
     ) -> CommitReport | None:
         """The table and its first snapshot."""
         try:
@@ -164,10 +175,11 @@ class TableWriter:
         identity = identity_of(schema)
         try:
             first = replace(request, identity=identity)
-            return self._commit(identifier, incoming, schema, first, None, publishes=publishes)
+            report = self._commit(identifier, incoming, schema, first, None, publishes=publishes)
         except (FixRequest, FixData, Unsupported, Stopped):
             self.relations.drop_unused(identifier, identity)
             raise
+        return replace(report, chosen_buckets=schema.bucket_count) if chooses_buckets else report
 
     def _commit(
         self,
@@ -251,7 +263,7 @@ class TableWriter:
         plan = plan_target(
             current,
             incoming.fields,
-            spec.table,
+            with_bucket_number(spec.table, current, incoming),
             spec.on_schema_change,
             table=str(identifier),
             new_uuid=self.runtime.new_uuid(),

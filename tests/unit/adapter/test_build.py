@@ -166,7 +166,7 @@ def test_struct_of_the_table_is_no_other_type() -> None:
 
 
 def test_changes_of_the_layout() -> None:
-    """What the model asks otherwise, and options it no longer names; a new log and left-out buckets are no change."""
+    """What the model asks otherwise, and options it no longer names; a new log, buckets left out or `auto` are none."""
     settings = TableSettings("table", primary_key=("id",), options=(("bucket", "4"), ("kafka.topic", "t")))
     table = ModelLayout(
         key=("ID",),
@@ -181,6 +181,8 @@ def test_changes_of_the_layout() -> None:
         list_changes(TableSettings("table", primary_key=("id",)), ModelLayout(("id",), (), {"bucket": "8"}))
         == ()
     )
+    chosen = TableSettings("table", primary_key=("id",), options=(("bucket", "auto"),))
+    assert list_changes(chosen, ModelLayout(("id",), (), {"bucket": "8"})) == ()
     theirs = {"log.changelog-mode": "all", "num-levels": "6", "deletion-vectors.enabled": "false"}
     assert list_changes(TableSettings("table", primary_key=("id",)), ModelLayout(("id",), (), theirs)) == ()
     logged = ModelLayout(

@@ -90,9 +90,11 @@ def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa:
 
 
 def read_bucket_count(name: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
-    """A positive number as text; None for absent and for `auto` (the engine chooses)."""
-    if value is None or value == "auto":
+    """A positive number as text, or `auto`: the engine chooses by the first rows; None when absent."""
+    if value is None:
         return None
+    if value == "auto":
+        return "auto"
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
         raise wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
     return str(int(value))

@@ -64,6 +64,7 @@ def list_changes(settings: TableSettings, table: ModelLayout) -> tuple[LayoutCha
         concerns = bool(settings.primary_key) or option.scope is Scope.LOG  # without a key nothing is merged
         left_out = option.default if concerns and key in _BACK_TO_DEFAULT else present
         wanted = asked.get(key, left_out)
+        wanted = present if (key, wanted) == ("bucket", "auto") else wanted  # an answer for a new table
         if present != wanted:
             changes.append(LayoutChange(key, present, wanted, is_asked=key in asked))
     return tuple(changes)
