@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
+from docs.feature_table import render_features
 from docs.generate import (
     ROOT,
     collect_errors,
@@ -64,6 +65,7 @@ def test_generated_pages_are_current() -> None:
     assert (ROOT / "docs/python-api.md").read_text() == render_api()
     assert (ROOT / "docs/reliability.md").read_text() == render_reliability()
     assert (ROOT / "docs/engines.md").read_text() == render_engines()
+    assert (ROOT / "docs/features.md").read_text() == render_features()
 
 
 def test_the_page_of_errors_says_when_auto_gates() -> None:

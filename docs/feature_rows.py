@@ -1,0 +1,374 @@
+"""What tables of Apache Paimon can have, and which of it this engine writes, reads or refuses: a row for each feature.
+
+INVARIANT  every refusal of capability.py and not_built.py stands in exactly one row, and every row that is not refused
+           names a test that shows the feature: tests/house/test_features.py. Who removes a refusal says here what
+           proves the feature; who adds one says here which feature it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class State(Enum):
+    """What this engine does with a feature."""
+
+    SUPPORTED = "supported"
+    READABLE = "readable"  # tables of other engines that have it are read, and not written
+    OTHER = "another way"  # its option is refused; the note names what takes its place
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Feature:
+    """`tests`: ``path::function`` from the root; `refusals`: names of capability.py and keys of not_built.py."""
+
+    name: str
+    state: State
+    note: str = ""
+    tests: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+IT, UNIT, STORE = "integration_tests", "tests/unit", "tests/unit/store"
+_REFUSED = f"{UNIT}/format/test_capability.py::test_refused_options"
+
+
+def _has(name: str, *tests: str, note: str = "", refusals: tuple[str, ...] = ()) -> Feature:
+    return Feature(name, State.SUPPORTED, note, tests, refusals)
+
+
+def _reads(name: str, note: str, *refusals: str, test: str = _REFUSED) -> Feature:
+    return Feature(name, State.READABLE, note, (test,), refusals)
+
+
+def _other(name: str, note: str, *refusals: str) -> Feature:
+    return Feature(name, State.OTHER, note, (), refusals)
+
+
+def _refuses(name: str, note: str, *refusals: str) -> Feature:
+    return Feature(name, State.REFUSED, note, (_REFUSED,), refusals)
+
+
+FEATURES: dict[str, tuple[Feature, ...]] = {
+    "Reads": (
+        _has(
+            "newest state",
+            f"{IT}/interop/test_theirs_read_by_us.py::test_java_tables_read_equal_at_every_snapshot",
+        ),
+        _has(
+            "time travel by snapshot, tag and time",
+            f"{IT}/spark/test_resolver.py::test_time_travel",
+            f"{STORE}/test_tags.py::test_a_tag_names_a_snapshot_and_reads_it",
+        ),
+        _has(
+            "changes between two snapshots or tags, with row kinds",
+            f"{IT}/spark/test_change_views.py::test_every_range_of_a_keyed_table",
+            f"{UNIT}/cli/test_diff.py::test_changelog_of_tags",
+        ),
+        _has(
+            "streaming from the newest or a past snapshot",
+            f"{IT}/interop/test_streaming_reads.py::test_a_reader_gets_what_javas_stream_gets",
+        ),
+        _has("hybrid reads", f"{IT}/kafka/test_trouble.py::test_hybrid_read_at_every_snapshot"),
+        _has(
+            "merge-on-read", f"{STORE}/test_scan.py::test_merge_on_read_tables_of_others_show_the_newest_rows"
+        ),
+        _has(
+            "consumers that hold back expiry",
+            f"{IT}/interop/test_streaming_reads.py::test_we_honour_javas_consumer",
+            f"{IT}/interop/test_streaming_reads.py::test_java_honours_our_consumer",
+        ),
+        _has(
+            "filters that leave out partitions, files and row groups",
+            f"{STORE}/test_group_pruning.py::test_each_type_is_pruned_or_refused",
+            f"{IT}/spark/test_skipping.py::test_random_conditions_answer_as_all_files_do",
+        ),
+        _has("look-up of keys", f"{STORE}/test_key_lookup.py::test_filter_of_one_key_decodes_one_row_group"),
+        _has(
+            "system tables, also `$audit_log`, `$binlog`, `$ro`",
+            f"{IT}/interop/test_system_tables.py::test_a_table_of_java_shows_the_same_here",
+            f"{IT}/interop/test_system_tables.py::test_a_table_of_ours_shows_the_same_in_java",
+        ),
+        _reads(
+            "columns that the comparison of a changelog leaves out",
+            "the changelog would have more rows",
+            "columns that a changelog ignores",
+            r"changelog-producer\.row-deduplicate-ignore-fields",
+        ),
+        _other(
+            "options that make every read one of the past, of a range or of a branch",
+            "the read itself names the state: `.at(…)`, `VERSION AS OF`, `$branch_x`",
+            "fixed scan position",
+            "scan mode in the past",
+            "incremental scan",
+            "fallback branch",
+            r"incremental-between.*",
+            r"branch",
+        ),
+        _other("consumer-id as an option of the table", "a reader gives its own", r"consumer-id"),
+        _other(
+            "readers that pass overwrites over",
+            "readers that follow a table always get the changes of an overwrite",
+            r"streaming-read-(overwrite|append-overwrite)",
+        ),
+    ),
+    "Writes": (
+        _has(
+            "insert, upsert, delete, update, merge",
+            f"{IT}/spark/test_statement_runner.py::test_merge",
+            f"{IT}/interop/test_through_spark.py::test_sql_of_ours_is_read_by_others",
+        ),
+        _has(
+            "static and dynamic overwrite",
+            f"{STORE}/test_write.py::test_dynamic_overwrite_touches_only_partitions_in_the_rows",
+            f"{STORE}/test_write.py::test_static_overwrite_fills_in_and_checks_its_partition",
+        ),
+        _has(
+            "writers at once, and a compaction beside them",
+            f"{IT}/soak/test_soak.py::test_killed_writers_lose_and_double_nothing",
+            f"{STORE}/test_compaction.py::test_a_writer_leaves_folds_to_a_dedicated_compaction",
+        ),
+        _has(
+            "CDC from Debezium, Canal and Maxwell, whole databases",
+            f"{IT}/ingest/test_topics.py::test_histories_of_each_format",
+            f"{IT}/ingest/test_databases.py::test_rows_and_changes_of_all_tables",
+        ),
+        _has("streaming writes of Spark", f"{IT}/spark/test_sink.py::test_a_table_is_followed_into_another"),
+        _other(
+            "keys and partitions as options",
+            "`PRIMARY KEY (…)` and `PARTITIONED BY (…)`, or `primary_key` and `partition_by`",
+            r"primary-key|partition",
+        ),
+    ),
+    "Merge engines": (
+        _has("deduplicate", f"{IT}/interop/test_in_turns.py::test_java_writes_fully_in_turns_with_us"),
+        _has(
+            "first-row, aggregation, partial-update with sequence groups",
+            f"{IT}/interop/test_merge_engines.py::test_our_tables_and_java_s_have_equal_rows",
+            f"{IT}/interop/test_merge_engines.py::test_a_table_written_in_turns_has_the_rows_of_java_alone",
+        ),
+        _has(
+            "sequence.field, also of several columns",
+            "tests/laws/test_merge_engine_laws.py::test_the_sequence_field_orders_what_meets",
+        ),
+        _has("ignore-delete", f"{STORE}/test_first_row.py::test_retraction_is_refused_or_ignored"),
+        _refuses(
+            "aggregate functions of other libraries",
+            "their bytes have no Python writer",
+            "aggregate function",
+        ),
+        _other(
+            "options of aggregate functions that are not built, older names of ignore-delete",
+            "`ignore-delete`",
+            r"fields\..+\.(nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
+            r"(partial-update|first-row|deduplicate)\.ignore-delete",
+        ),
+        _refuses("other merge engines", "rows would be combined by another rule", "merge engine"),
+        _reads(
+            "row kinds from a column, ignored updates",
+            "kinds come with the rows",
+            "row kind column",
+            "ignored updates",
+        ),
+        _refuses("nullable primary keys", "keys are NOT NULL here", "nullable primary key"),
+        _refuses("record-level.expire-time", "expired rows would be shown", "record expiry"),
+        _refuses("fields.*.default-value", "NULL would be shown", "default values on read"),
+    ),
+    "Changelog and log system": (
+        _has(
+            "producers none and lookup",
+            f"{IT}/interop/test_changelog.py::test_java_sees_each_of_our_changes_once",
+        ),
+        _has(
+            "row-deduplicate",
+            "tests/unit/store/test_task_runner.py::test_identical_row",
+        ),
+        _reads(
+            "producers input and full-compaction", "this changelog is not produced here", "changelog producer"
+        ),
+        _has(
+            "Kafka as log system: transactional, exactly once",
+            f"{IT}/kafka/test_exactly_once.py::test_kill_at_every_point_then_run_again",
+        ),
+        _has(
+            "Kafka as log system: eventual, normalized by the reader",
+            f"{IT}/kafka/test_eventual.py::test_rows_are_visible_before_their_snapshot",
+        ),
+        _has(
+            "log.format json and avro, log.changelog-mode, retention",
+            f"{IT}/kafka/test_registry.py::test_a_history_comes_back_from_each_format",
+            f"{IT}/interop/test_flink_formats.py::test_flink_reads_every_type_and_kind_of_json",
+        ),
+        _reads(
+            "changelogs that outlive snapshots",
+            "keep snapshots for longer",
+            "changelogs that outlive snapshots",
+            r"changelog\.(num-retained\.(min|max)|time-retained)",
+        ),
+    ),
+    "Layout and files": (
+        _has("partitions", f"{IT}/interop/test_in_turns.py::test_partitions_of_both_are_one"),
+        _has(
+            "fixed buckets, bucket functions default, mod and hive",
+            f"{IT}/interop/test_in_turns.py::test_both_put_every_type_of_key_into_the_same_bucket",
+        ),
+        _has(
+            "append tables with and without buckets",
+            f"{IT}/interop/test_in_turns.py::test_append_table_in_turns",
+        ),
+        _reads(
+            "dynamic buckets, keys across partitions",
+            "the hash index is not written; `tablestore convert` makes buckets fixed",
+            "dynamic bucket",
+            "key across partitions",
+        ),
+        _reads(
+            "fixed buckets without a key", "the bucket of a row is not defined", "fixed buckets without key"
+        ),
+        _reads("bucket functions of others", "the bucket of a row is not known", "bucket function"),
+        _refuses(
+            "postponed buckets, other bucket counts",
+            "rows have no bucket yet",
+            "postponed bucket",
+            "bucket count",
+        ),
+        _has("rescale", f"{IT}/interop/test_lifecycle.py::test_rescaled_tables_go_on"),
+        _has(
+            "deletion vectors of 32 and 64 bits",
+            f"{STORE}/test_vector_forms.py::test_new_vectors_have_the_form_of_the_option",
+            f"{IT}/interop/test_append_deletes.py::test_deletes_of_all_engines_in_turns",
+        ),
+        _refuses(
+            "vectors with level 0 merged at read", "level 0 would be missing", "merge on read of level 0"
+        ),
+        _has("compaction", f"{STORE}/test_maintenance.py::test_runs_of_a_bucket_stay_bounded"),
+        _other(
+            "clustering, the order of keys",
+            "rows are in the order of the key",
+            r"clustering\..+",
+            "clustered keys",
+        ),
+        _has("Parquet with every codec", f"{STORE}/test_data_files.py::test_every_type_survives"),
+        _reads(
+            "ORC and Avro data files, formats by level",
+            "files of Parquet are read, one of another format is named (TS1128)",
+            "file format",
+            "changelog file format",
+            "format per level",
+        ),
+        _refuses(
+            "files in other folders",
+            "only files below the table are read",
+            "external data files",
+            "data directory",
+            "index files beside data",
+            r"index-file-in-data-file-dir",
+        ),
+        _refuses("manifests that are not Avro", "", "manifest format", r"manifest\.format"),
+        _refuses("maps in another layout", "", "map layout"),
+        _refuses(
+            "file and global indexes",
+            "no index files are written",
+            r"file-index\..+",
+            r"global-index\..+",
+            "primary key index",
+        ),
+    ),
+    "Snapshots and maintenance": (
+        _has("expiry", f"{IT}/interop/test_in_turns.py::test_java_reads_what_we_expired"),
+        _has(
+            "orphan files, dry run",
+            f"{STORE}/test_orphans.py::test_what_nobody_names_goes_and_all_the_rest_reads_as_before",
+        ),
+        _has("manifest compaction", f"{STORE}/test_maintenance.py::test_manifests_are_merged"),
+        _has("rollback and restore", f"{IT}/interop/test_lifecycle.py::test_restored_tables_go_on"),
+        _has("tags made by hand", f"{IT}/interop/test_in_turns.py::test_tags_of_java_are_ours"),
+        _reads(
+            "tags made by commits, callbacks",
+            "our commits make no tags and call no Java class; `tablestore tag`",
+            "tags made by commits",
+            "commit callbacks",
+            r"(commit|tag)\.callbacks?(\..+)?|commit\.callback\..+",
+            r"tag\.(automatic-creation|automatic-completion|creation-.+|period-.+|batch\..+|create-success-file|"
+            r"callback.*|num-retained-max|default-time-retained|time-expire-enabled)",
+        ),
+        _has(
+            "branches, fast-forward",
+            f"{IT}/interop/test_branches.py::test_a_branch_is_made_written_and_brought_to_main_by_both",
+        ),
+        _has("expiry of partitions", f"{IT}/interop/test_partition_expiry.py::test_java_sees_the_same_times"),
+        _other(
+            "partitions marked as done",
+            "a snapshot with its tests says that rows are complete (publishing.md)",
+            r"partition\.(mark-done.*|idle-time-to-done|time-interval|end-input-to-done)",
+        ),
+        _has(
+            "conversion of tables of others",
+            f"{IT}/interop/test_conversion.py::test_converted_table_of_java_is_written_in_turns",
+        ),
+    ),
+    "Catalogs, stores and readers": (
+        _has("file system catalog", f"{IT}/interop/test_lifecycle.py::test_system_tables_of_java_read_ours"),
+        _has(
+            "S3 without a lock service",
+            f"{IT}/s3/test_races.py::test_of_32_racing_claims_of_two_processes_one_wins",
+        ),
+        _has(
+            "Iceberg metadata, also in a catalog",
+            f"{IT}/interop/test_iceberg.py::test_iceberg_in_java_reads_every_snapshot",
+            f"{IT}/interop/test_iceberg_catalog.py::test_readers_of_the_catalog_see_each_commit",
+        ),
+        _reads(
+            "Iceberg metadata in a catalog of Java, other options of it",
+            "no Hive or REST catalog of Java is updated",
+            "Iceberg metadata in a catalog",
+            r"metadata\.iceberg\.(?!(storage|format-version|catalog)\Z).+",
+        ),
+        _reads(
+            "partitions in a metastore",
+            "no metastore is informed",
+            "partitions in a metastore",
+            r"metastore\..+",
+        ),
+        _has(
+            "read by Java, Flink, Hive, paimon-spark, pypaimon, Rust",
+            f"{IT}/interop/test_ours_read_by_others.py::test_java_reads_ours_at_every_snapshot",
+            f"{IT}/interop/test_ours_read_by_others.py::test_python_and_rust_read_ours_at_every_snapshot",
+            f"{IT}/interop/test_flink_tables.py::test_flink_reads_ours_at_every_snapshot",
+            f"{IT}/interop/test_hive.py::test_hive_reads_the_newest_state",
+        ),
+        _refuses(
+            "rows and columns filtered by a server", "its answer is not known here", "authorised queries"
+        ),
+    ),
+    "Columns and types": (
+        _has("every type of Paimon but those below", f"{STORE}/test_data_files.py::test_every_type_survives"),
+        _has(
+            "schema evolution, also inside of rows, arrays and maps",
+            f"{IT}/interop/test_in_turns.py::test_schema_changes_of_both_are_followed",
+            f"{IT}/spark/test_nested_columns.py::test_fields_of_structs_are_added_renamed_retyped_and_dropped",
+        ),
+        _refuses("VARIANT, BLOB, VECTOR", "no reader for these types", "VARIANT, BLOB or VECTOR column"),
+        _reads(
+            "timestamps finer than microseconds", "cast to microseconds", "timestamp finer than microseconds"
+        ),
+        _refuses("partitions by binary columns", "the folder's name is not fixed", "binary partition column"),
+        _reads(
+            "partitions by floating columns",
+            "the folder's name differs between versions of Java",
+            "floating partition column",
+        ),
+        _refuses(
+            "rows with ids, rows over several files, other numbers of versions, chains",
+            "tables of Paimon 2 that other engines write",
+            "row tracking",
+            "data evolution",
+            "snapshot ordering",
+            "sequence number mode",
+            "chain table",
+        ),
+        _refuses("object, format and materialized tables", "they hold no rows in this layout", "table type"),
+    ),
+}
