@@ -27,7 +27,7 @@ def test_each_refusal_stands_in_one_row() -> None:
 
 @pytest.mark.parametrize("feature", ROWS, ids=lambda one: one.name)
 def test_row_says_what_the_code_does(feature: Feature) -> None:
-    """What is readable is read and not written, what is supported has a test and no refusal. (test_citations.py: the test exists.)"""
+    """What is readable is not written, and what is supported has a test, which test_citations.py looks for."""
     found = _capabilities(feature)
     if feature.state is State.SUPPORTED:
         assert not feature.refusals
