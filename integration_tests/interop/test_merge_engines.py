@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from integration_tests.interop.oracle import Kinded
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, Row, arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, Type, schema
-from tests.doses import cases
+from tablestore_engine.warehouse.write.converted_schema import plan_conversion
+from tests.doses import case_rows, cases
 
 FULLY, WAITING = {"write-only": "false"}, {"write-only": "true"}
 _KEYS, _BATCH, _BATCHES = 12, 14, 4
@@ -389,6 +390,32 @@ def test_a_table_written_in_turns_has_the_rows_of_java_alone(
     told = _told(java, shared)
     replayed = _replayed([(kind, engine.form([row])[0]) for kind, row in told])
     assert_same(replayed, judge.rows(), "the changelog, as Java streams it")
+
+
+@pytest.mark.parametrize(
+    ("name", "seed"), case_rows([(name, seed) for seed in (9, 10, 11) for name in ENGINES], 3)
+)
+def test_java_s_table_that_merges_on_read_is_read_and_converted(
+    java: JavaPaimon, name: str, tmp_path: Path, seed: int
+) -> None:
+    """Without deletion vectors: whatever lies in level 0 and above, our rows are Java's; so they are after a
+    conversion, and after a commit of ours.
+    """
+    chance = random.Random(seed)
+    plain = {"num-sorted-run.compaction-trigger": "3", "changelog-producer": "none"}
+    engine = ENGINES[name]
+    merged = replace(engine, options={**engine.options, **plain}, vectors=False)
+    table = Table(tmp_path / "m.db" / "merged", merged, java)
+    java.create(table.location, merged.schema)
+    for number in range(2 * _BATCHES):
+        table.theirs(merged.batch(chance), chance.choice((FULLY, WAITING)))
+        rows = merged.form(table.us.read(table.location))
+        assert_same(table.rows(), rows, f"ours after batch {number}")
+    expected = table.rows()
+    table.us.store(table.location).convert(plan_conversion(table.us.store(table.location), None, "uuid-1"))
+    table.check(expected, "the converted table")
+    table.ours(merged.batch(chance))
+    table.check(table.rows(), "the converted table after our commit")
 
 
 def _told(java: JavaPaimon, table: Table) -> list[Change]:

@@ -30,7 +30,7 @@ def _files(arguments: argparse.Namespace) -> int:
         else:
             plan = table.scan(snapshot=arguments.snapshot, tag=arguments.tag).plan()
         partition_keys = plan.schema.partition_keys
-        records = [file_record(file, partition_keys) for file in plan.files]
+        records = [file_record(file, partition_keys) for file in plan.stored_files]
     if arguments.json:
         print_json(records)
         return 0
@@ -41,7 +41,7 @@ def _files(arguments: argparse.Namespace) -> int:
             "size": to_size(file.meta.file_size),
             "keys": _key_range(one),
         }
-        for one, file in zip(records, plan.files, strict=True)
+        for one, file in zip(records, plan.stored_files, strict=True)
     ]
     print_records(rows, ("partition", "bucket", "level", "rows", "deleted", "size", "keys", "file"))
     return 0

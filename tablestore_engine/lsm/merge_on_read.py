@@ -5,7 +5,7 @@ Steps      1 files whose key range meets no other need only their delete rows dr
            2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
 INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.
 INVARIANT  levels say nothing about age; the order is that of the rows (format.md#merge-order).
-Only for   engines that take rows whole: combined values are in no file, so no bitmap shows them.
+Only for   engines that take rows whole: combined values are in no file (store.merge.version_merge).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ import numpy.typing as npt
 import polars as pl
 from pyroaring import BitMap
 
-from tablestore_engine.errors import Unsupported
 from tablestore_engine.lsm.key_order import key_at
 from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
+from tablestore_engine.lsm.range_merge import Key
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
@@ -40,17 +40,10 @@ class VersionFile:
 def deleted_positions(
     engine: MergeEngine, files: Sequence[VersionFile], *, ignores_deletes: bool = False
 ) -> Mapping[str, BitMap]:
-    """File name → positions that a reader must skip; files without any are left out. Raises Unsupported TS1656.
+    """File name → positions that a reader must skip; files without any are left out.
 
     ignores_deletes   rows that retract take nothing away
     """
-    if engine.combines:
-        raise Unsupported(
-            "TS1656",
-            "the table has no deletion vectors, and its merge engine makes rows of several versions",
-            why="readers here skip rows of files; they cannot put rows together",
-            fix="set deletion-vectors.enabled=true and compact the table in the engine that writes it",
-        )
     deleted: dict[str, BitMap] = {}
     for section in _sections([file for file in files if file.keys.height]):
         deleted.update(
@@ -92,16 +85,22 @@ def to_bitmap(positions: npt.NDArray[np.int64]) -> BitMap:
 
 
 def _sections(files: Sequence[VersionFile]) -> list[list[VersionFile]]:
-    """Smallest sets of files whose key ranges overlap: only these can hold two versions of a key."""
-    ranges = [(key_at(file.keys, 0), key_at(file.keys, -1), file) for file in files]
-    ranges.sort(key=lambda one: one[0])
-    sections: list[list[VersionFile]] = []
-    reached: tuple[object, ...] | None = None
-    for low, high, file in ranges:
+    ranges = [(key_at(file.keys, 0), key_at(file.keys, -1)) for file in files]
+    return [[files[number] for number in one] for one in sections_of(ranges)]
+
+
+def sections_of(ranges: Sequence[tuple[Key, Key]]) -> list[list[int]]:
+    """Numbers of the ranges (smallest, largest key) in the smallest sets that overlap no other, which ascend by key:
+    only ranges of one set can hold two versions of a key.
+    """
+    sections: list[list[int]] = []
+    reached: Key | None = None
+    for number in sorted(range(len(ranges)), key=lambda one: ranges[one][0]):
+        low, high = ranges[number]
         if reached is not None and low <= reached:
-            sections[-1].append(file)
+            sections[-1].append(number)
             reached = max(reached, high)
         else:
-            sections.append([file])
+            sections.append([number])
             reached = high
     return sections

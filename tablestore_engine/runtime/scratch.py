@@ -15,6 +15,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from tablestore_engine.runtime.ownership import USERS, Users, make_private
@@ -49,3 +50,14 @@ class ScratchPlace:
         if not self.named and (is_one_machine or self.warehouse is None):
             make_private(parent, "scratch folder", _FIX, users=self.users)
         return open_process_folder(parent, users=self.users)
+
+
+def process_scratch() -> Path:
+    """The folder of this process for copies that only it reads; the environment names its parent."""
+    return _scratch_of(os.getpid())
+
+
+@cache
+def _scratch_of(_process: int) -> Path:
+    """A forked child gets one of its own."""
+    return ScratchPlace(None, os.environ.get(SCRATCH_ENV)).open(is_one_machine=True)

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.catalog.resolved_names import ResolvedTable
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.schema_check import check_readable_by_sql
 from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
@@ -163,6 +164,8 @@ class HiddenTables:
         return frozenset(self._scratch / place / pattern for place, pattern in places)
 
     def _scan(self, plan: ScanPlan, digest: str) -> str:
+        if self.reads.way is not ReadWay.LINKS and any(file.fileio for file in plan.files):
+            raise _not_by_spark(plan.files[0].path)
         selects: list[str] = []
         for group in self._groups(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)
@@ -231,3 +234,12 @@ class HiddenTables:
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         self._making.add(full)
         return full
+
+
+def _not_by_spark(path: str) -> Unsupported:
+    return Unsupported(
+        "TS1656",
+        "Spark cannot read a table without deletion vectors whose merge engine makes rows of several versions",
+        why=f"merged rows are files of this machine ({path}), and Spark reads an object store by itself",
+        fix="convert the table: `tablestore convert DATABASE.TABLE`, or read it by Table.read or Engine.query_duckdb",
+    )

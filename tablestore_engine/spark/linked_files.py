@@ -10,6 +10,7 @@ WHY        Spark takes `n` from the folder's name as a column, the same for all 
 from __future__ import annotations
 
 import hashlib
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -55,7 +56,20 @@ class LinkedFiles:
         for file in self.group.files:
             link = self.path_of(file)
             link.parent.mkdir(exist_ok=True)
-            link_file(file.path, link)
+            if file.fileio is None:
+                link_file(file.path, link)
+            else:
+                _keep_copy(file.path, link)
+
+
+def _keep_copy(path: str, link: Path) -> None:
+    """A copy of merged rows goes when its plan does; here it stays as long as the folder, which all workers see."""
+    if link.exists():
+        return
+    try:
+        link.hardlink_to(path)
+    except OSError:  # another file system
+        shutil.copyfile(path, link)
 
 
 def link_file(path: str, link: Path) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyroaring import BitMap
 
-from tablestore_engine.errors import NotFound
+from tablestore_engine.errors import NotFound, Unsupported
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.evolution import evolve
 from tablestore_engine.format.layout import UNAWARE_BUCKET
@@ -35,6 +35,7 @@ from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.scan import is_combined
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -158,8 +159,11 @@ class ChangelogReader:
         """Added files that carry changes of a snapshot without changelog files."""
         if snapshot.commit_kind in (CommitKind.COMPACT, CommitKind.ANALYZE):
             return
-        if schema.is_keyed and not TableTraits(schema).changelog_producer.reads_delta:
+        traits = TableTraits(schema)
+        if schema.is_keyed and not traits.changelog_producer.reads_delta:
             return  # the changes of these rows come with the compaction that takes them in: never twice
+        if is_combined(schema):
+            raise _no_changes(snapshot, traits.merge_engine_name)
         for entry in self.context.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD:
                 yield entry
@@ -212,6 +216,8 @@ class ChangelogReader:
     def _difference(self, snapshot: Snapshot, own: TableSchema) -> Difference:
         """Raises NotFound TS1315."""
         entries = self._compared(snapshot, own)
+        if is_combined(own):
+            return self._bucket_difference(snapshot, own, {(one.partition, one.bucket) for one in entries})
         added = {entry.file.file_name for entry in entries if entry.kind is FileKind.ADD}
         removed = {entry.file.file_name for entry in entries if entry.kind is FileKind.DELETE}
         return Difference(
@@ -220,6 +226,20 @@ class ChangelogReader:
             self._taken(self._came(snapshot, added - removed, own), own),
             own.primary_keys,
         )
+
+    def _bucket_difference(
+        self, snapshot: Snapshot, own: TableSchema, touched: Collection[BucketId]
+    ) -> Difference:
+        """Of whole buckets: a row may be made of versions in files that came and in files that stayed."""
+        gone, came = (
+            [
+                file
+                for file in self._taken(self._told_files(state, own), own)
+                if (file.partition_bytes, file.bucket) in touched
+            ]
+            for state in (self._previous(snapshot), snapshot)
+        )
+        return Difference(FileReader(self.context.fileio, own), gone, came, own.primary_keys)
 
     def _is_difference(self, snapshot: Snapshot, schema: TableSchema) -> bool:
         """No changelog files, and something that may have taken rows away or brought untold ones."""
@@ -315,6 +335,16 @@ class ChangelogReader:
                 fix="read the table instead; keep more snapshots of it",
             )
         return previous
+
+
+def _no_changes(snapshot: Snapshot, engine: str) -> Unsupported:
+    return Unsupported(
+        "TS1669",
+        f"snapshot {snapshot.id} has no changelog, and none follows from its rows",
+        why=f"'changelog-producer' is none: its rows are values for the merge engine {engine}, not rows of the table",
+        fix="convert the table: `tablestore convert DATABASE.TABLE`, or set 'changelog-producer' = 'lookup' in the "
+        "engine that writes it; read the whole table until then",
+    )
 
 
 def _bucket(schema: TableSchema, bucket: int) -> int:

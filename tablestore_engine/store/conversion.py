@@ -34,7 +34,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, B
 from tablestore_engine.store.merge.hidden_positions import is_one_run
 from tablestore_engine.store.metadata.schemas import is_same_schema
 from tablestore_engine.store.metadata.tags import TagStore
-from tablestore_engine.store.read.scan import bucket_files
+from tablestore_engine.store.read.scan import bucket_files, is_combined
 from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
@@ -105,14 +105,15 @@ def _check(context: TableContext, schema: TableSchema, wanted: TableSchema) -> N
             f"are needed: {', '.join((*tags, *branches, *holds))}",
             fix="delete these and run the command again, or copy the rows into a new table, which keeps the old one",
         )
-    told = TableTraits(schema).told_level
+    traits = TableTraits(schema)
+    told = max(traits.told_level, int(traits.has_inbox))
     untold = [one for one in context.scanner.live_entries(snapshot) if one.file.level < told]
     if untold:
         raise FixRequest(
             "TS1558",
             f"{context.layout.location} cannot be converted",
-            why=f"the changes of {len(untold)} file(s) are in no changelog yet: "
-            f"'changelog-producer' = {schema.options['changelog-producer']!r} writes them with a compaction",
+            why=f"a compaction has to take {len(untold)} file(s) in first: no reader shows their rows yet, or no "
+            "changelog has their changes",
             fix="compact the table in the engine that writes it (CALL sys.compact), then run the command again",
         )
 
@@ -194,7 +195,9 @@ def _unmerged(
 def _visible(
     context: TableContext, base: Snapshot, schema: TableSchema, states: Mapping[BucketId, BucketState]
 ) -> list[BucketState]:
-    """The buckets with the positions that merging hides."""
+    """The buckets with the positions that merging hides; under an engine that combines values tasks merge them."""
+    if is_combined(schema):
+        return list(states.values())
     plan = context.scanner.plan_scan(
         base, schema=schema, takes=lambda entry: (entry.partition, entry.bucket) in states
     )

@@ -180,7 +180,7 @@ class TableStore:
     ) -> ScanPlan:
         """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""
         plan = self.plan_scan(snapshot, schema=schema, level_min=level_min)
-        self._footers.check(file.path for file in plan.files)
+        self._footers.check(file.path for file in plan.files if file.fileio is None)
         return plan
 
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:

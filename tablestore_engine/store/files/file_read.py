@@ -139,7 +139,7 @@ class FileReader:
     # --------------------------------------------------------------------------------------------------------
 
     def _input(self, file: StoredFile) -> ParquetInput:
-        return ParquetInput(self.fileio, file.path, self.footers)
+        return ParquetInput(file.fileio or self.fileio, file.path, self.footers)
 
     def _decode(
         self,

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from tablestore_engine.errors import FixData
+from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.schema import TableSchema
 
@@ -24,6 +25,7 @@ class StoredFile:
     partition      python objects in the order of the partition keys
     total_buckets  of its partition when it was written
     schema         the one it was written with: its columns have the names and types of that one
+    fileio         of a copy of merged rows, in the scratch of this process; None: the table's
     """
 
     partition: tuple[object, ...]
@@ -35,6 +37,7 @@ class StoredFile:
     path: str
     schema: TableSchema
     deleted: BitMap | None = None
+    fileio: LocalFileIO | None = None
 
     def __str__(self) -> str:
         return self.path

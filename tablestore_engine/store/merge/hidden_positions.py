@@ -3,7 +3,7 @@
 Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns, one key range after the
            other → lsm.merge_on_read
 Memory     a step of those columns (row_budget), and the bitmaps
-Only for   engines that take rows whole; the others raise Unsupported TS1656.
+Only for   engines that take rows whole; rows of the others are made (version_merge).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Rows of some buckets that belong into one bucket of another layout: the same rows in other files.
 
 CHANGE     the rows of a bucket after a rescale
-Steps      keyed: visible rows of all files, one key range after the other → those of this bucket, in key order → a run
+Steps      keyed: visible rows of all files, one key range after the other → those of this bucket, in key order → a run;
+           without deletion vectors, under an engine that combines values, they are merged first (version_merge)
            append-only: file by file, in the order that they have
 INVARIANT  visible rows are the same before and after, by key with their sequence numbers; no changelog, since nothing
            changed.
@@ -19,13 +20,14 @@ import pyarrow as pa
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, SOURCE_COMPACT
 from tablestore_engine.lsm.arrow_take import take_rows
-from tablestore_engine.lsm.key_order import order_columns, order_permutation
+from tablestore_engine.lsm.key_order import Mask, order_columns, order_permutation
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
 from tablestore_engine.store.files.rolling_writer import RollingWriter
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.range_read import read_ranges
+from tablestore_engine.store.merge.version_merge import read_merged
 
 
 def rescale_rows(
@@ -45,6 +47,11 @@ def _write_run(
 ) -> RollingWriter[RunRows]:
     keys = files.schema.trimmed_primary_keys
     with files.open_run(state, level=level, source=SOURCE_COMPACT) as output:
+        if not files.traits.has_inbox and files.traits.merge_engine.combines:
+            for run in read_merged(files.reader, sources, files.traits):
+                mine = _is_of_bucket(files, state, run.rows)
+                output.add(RunRows(run.rows.filter(pa.array(mine)), run.numbers[mine]))
+            return output
         ranges = read_ranges(files.reader, sources, keep=(SEQUENCE_NUMBER,), visible=True) if sources else ()
         for pieces in ranges:
             rows = _of_bucket(files, state, pa.concat_tables([piece.rows for piece in pieces]))
@@ -67,6 +74,10 @@ def _write_files(
 
 
 def _of_bucket(files: DataFiles, state: BucketState, rows: pa.Table) -> pa.Table:
+    return rows.filter(pa.array(_is_of_bucket(files, state, rows)))
+
+
+def _is_of_bucket(files: DataFiles, state: BucketState, rows: pa.Table) -> Mask:
     schema = files.schema
     fields = schema.fields_of(schema.bucket_keys)
     buckets: npt.NDArray[np.int32] = assign_buckets(
@@ -75,4 +86,4 @@ def _of_bucket(files: DataFiles, state: BucketState, rows: pa.Table) -> pa.Table
         schema.bucket_count,
         files.traits.bucket_function,
     )
-    return rows.filter(pa.array(buckets == state.bucket))
+    return np.asarray(buckets == state.bucket)

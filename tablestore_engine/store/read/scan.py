@@ -1,7 +1,8 @@
 """Planning a read: a snapshot becomes the list of its live files, each with the row positions to skip.
 
 Steps      base list, then delta list → manifests → entries merged → partition and bucket filters → vectors attached
-           keyed table without vectors (written by others): positions computed from the key columns (hidden_positions)
+           keyed table without vectors (written by others): positions computed from the key columns (hidden_positions),
+           or copies of merged rows, where the merge engine makes rows of several versions (merged_copies)
 INVARIANT  level 0 of a table with deletion vectors is no part of the table yet: readers skip it, writers see it.
 INVARIANT  files come ordered by partition bytes, bucket, level, smallest sequence number, name (append-only: order
            of their manifests): any two plans of one snapshot are equal.
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
@@ -33,6 +34,7 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
+from tablestore_engine.store.read.merged_copies import MergedCopies
 from tablestore_engine.store.table_traits import TableTraits
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
@@ -46,6 +48,7 @@ class ScanPlan:
 
     `rows_behind`: visible rows of the files that a plan of the first rows leaves out.
     `waiting_rows`: rows in level 0, which other engines wrote and no reader shows before a compaction.
+    `unmerged`: the files of the table, where `files` has copies of merged rows.
     """
 
     snapshot: Snapshot | None
@@ -53,6 +56,12 @@ class ScanPlan:
     files: tuple[StoredFile, ...]
     rows_behind: int = 0
     waiting_rows: int = 0
+    unmerged: tuple[StoredFile, ...] = ()
+
+    @property
+    def stored_files(self) -> tuple[StoredFile, ...]:
+        """The files of the table that rows come from: `files`, but for copies of merged rows."""
+        return self.unmerged or self.files
 
     @property
     def visible_rows(self) -> int:
@@ -71,6 +80,10 @@ class Scanner:
     _live: dict[tuple[str, str], tuple[ManifestEntry, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
+
+    @cached_property
+    def _copies(self) -> MergedCopies:
+        return MergedCopies(self.manifests.runtime)
 
     def plan_scan(
         self,
@@ -116,10 +129,11 @@ class Scanner:
         rows_behind = 0
         if rows_max is not None and not is_merged(schema):
             entries, rows_behind = self._first(snapshot, entries, rows_max)
-        files = self._files(snapshot, entries, spec)
+        files = stored = self._files(snapshot, entries, spec)
         if is_merged(schema):
             files = self._merged(files, schema)
-        return ScanPlan(snapshot, schema, tuple(files), rows_behind, waiting_rows)
+        unmerged = tuple(stored) if is_combined(schema) else ()
+        return ScanPlan(snapshot, schema, tuple(files), rows_behind, waiting_rows, unmerged)
 
     def _first(
         self, snapshot: Snapshot, entries: list[ManifestEntry], rows_max: int
@@ -270,10 +284,14 @@ class Scanner:
         return found
 
     def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
-        """The same files with the positions that merging would drop, bucket by bucket."""
+        """The same files with the positions that merging would drop, or copies of merged rows, bucket by bucket."""
+        reader = FileReader(self.fileio, schema)
         positions: dict[str, BitMap] = {}
+        if is_combined(schema):
+            groups = bucket_files(files).values()
+            return [file for group in groups for file in self._copies.of_bucket(reader, group)]
         for group in bucket_files(files).values():
-            hidden = merged_positions(FileReader(self.fileio, schema), group)
+            hidden = merged_positions(reader, group)
             positions.update({f"{group[0].partition_path}{name}": dead for name, dead in hidden.items()})
         return [
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
@@ -292,6 +310,11 @@ def _no_bucket(_: BucketId) -> bool:
 def is_merged(schema: TableSchema) -> bool:
     """Whether a plan has to look at all files of a bucket to tell which rows of one are visible."""
     return schema.is_keyed and not TableTraits(schema).has_inbox
+
+
+def is_combined(schema: TableSchema) -> bool:
+    """Of such a table, whether its rows may be in none of its files."""
+    return is_merged(schema) and TableTraits(schema).merge_engine.combines
 
 
 def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredFile, ...]]:

@@ -38,6 +38,8 @@ def plan_conversion(store: TableStore, buckets: int | None, new_uuid: str) -> Sc
             return schema
         count = buckets or (schema.bucket_count if schema.bucket_count > 0 else used)
         wanted: dict[str, str | None] = {key: KEYED_DEFAULTS[key] for key in _SET}
+        if TableTraits(schema).merge_engine.keeps_stored:  # which Paimon refuses beside vectors
+            del wanted["deletion-vectors.enabled"]
         uuid = schema.options.get("tablestore.table-uuid", new_uuid)
         return set_options(schema, {**wanted, "bucket": str(count), "tablestore.table-uuid": uuid})
 

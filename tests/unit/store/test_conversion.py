@@ -35,7 +35,7 @@ from tests.unit.store.table_world import (
     row,
     rows_of,
 )
-from tests.unit.store.test_changelog import foreign_level_zero
+from tests.unit.store.test_changelog import foreign_level_zero, foreign_overwrite
 
 MERGED = {
     "deletion-vectors.enabled": "false",
@@ -242,3 +242,23 @@ def test_the_order_of_steps_is_needed(tmp_path: Path) -> None:
     new = set_options(store.schema, {"deletion-vectors.enabled": "true"})
     assert store.context.schemas.claim(replace(new, id=1))
     assert seen_by_others(store)[3] != LEFT
+
+
+@pytest.mark.parametrize("options", [{"deletion-vectors.enabled": "true"}, {"merge-engine": "first-row"}])
+def test_rows_that_no_reader_shows_are_not_lost(tmp_path: Path, options: dict[str, str]) -> None:
+    """Level 0 that waits for a compaction stops the conversion of dynamic buckets, also without a changelog."""
+    store = make_table(tmp_path, options={**MERGED, "bucket": "-1", **options})
+    foreign_level_zero(store, [row(1), row(2)], [INSERT] * 2)
+    assert rows_of(store) == []
+    with pytest.raises(FixRequest, match="TS1558"):
+        convert(store)
+
+
+def test_first_row_keeps_its_files_without_vectors(tmp_path: Path) -> None:
+    """A converted first-row table has no deletion vectors, which Paimon refuses beside it, and is written on."""
+    store = make_table(tmp_path, options={**MERGED, "bucket": "-1", "merge-engine": "first-row"})
+    foreign_overwrite(store, [row(1), row(2)])
+    convert(store)
+    assert store.schema.options["deletion-vectors.enabled"] == "false"
+    put(store, row(1, "later"), row(3))
+    assert rows_of(store) == [row(1), row(2), row(3)]
