@@ -95,8 +95,8 @@ def test_frame_of_query_whose_state_is_retired_meanwhile_reads_its_state(
     put(engine, 1, 2)
     pinned = Resolver.pinned_query
 
-    def then_others_work(resolver: Resolver, *words: Any) -> object:
-        found = pinned(resolver, *words)
+    def then_others_work(resolver: Resolver, *words: Any, **more: Any) -> object:
+        found = pinned(resolver, *words, **more)
         monkeypatch.setattr(Resolver, "pinned_query", pinned)
         for number in range(3, 15):
             put(engine, number)

@@ -200,7 +200,7 @@ def test_insert(runner: TextRunner, actions: DictActions) -> None:
         (1, "1.50", "2026-01-01 00:00:00"), (2, "2.50", None), (3, "3.00", None)]  # fmt: skip
     runner.run("insert into keyed (AT, id) values (timestamp_ntz '2026-02-02 03:04:05.000006', 4)")
     runner.run("insert into keyed by name select 7.25 as v, 1 as id")
-    assert _rows(runner, "select id, cast(v as string) from keyed where id in (1, 4)") == [
+    assert _rows(runner, "select id, cast(v as string) from keyed where id + 0 in (1, 4)") == [
         (1, "7.25"),
         (4, None),
     ]

@@ -50,7 +50,8 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         schema = frame.schema
         columns = tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
         limited = frame if limit is None else frame.limit(limit)
-        if schema.fields and all(_through_arrow(field.dataType) for field in schema.fields):
+        is_plain = schema.fields and all(_through_arrow(field.dataType) for field in schema.fields)
+        if is_plain and not _is_known(limited):
             return Fetched(columns, _arrow_rows(collect_arrow(limited)))
         return Fetched(columns, _nested_rows(limited))
     except (PySparkException, Py4JError) as error:
@@ -119,6 +120,11 @@ def _nested_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
     except (OverflowError, ValueError):  # a date or timestamp that Python's types do not have
         rows = _arrow_rows(collect_arrow(frame))
     return tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows)
+
+
+def _is_known(frame: DataFrame) -> bool:
+    """Whether optimizing the query gives its rows: collect() then starts no job, toArrow always does."""
+    return str(frame._jdf.queryExecution().optimizedPlan().nodeName()) == "LocalRelation"
 
 
 def _through_arrow(type_: st.DataType) -> bool:

@@ -73,6 +73,7 @@ class HiddenTables:
             (scratch / part).mkdir(exist_ok=True)
         self._databases: set[str] = set()
         self._queries: dict[str, str] = {}
+        self._scans: dict[str, tuple[str, ...]] = {}  # state → its hidden tables, if they have its rows
         self._files: dict[str, LinkedFiles] = {}  # hidden table → what it reads; the oldest are forgotten
         self._inner = SparkInner.of(session)
         self._words = DeletionBitmapLiteral(self._inner)
@@ -124,6 +125,18 @@ class HiddenTables:
                 for folder in pattern.parent.glob(pattern.name):
                     shutil.rmtree(folder, ignore_errors=True)  # what stays there ends with the session
         self._queries = {key: query for key, query in self._queries.items() if key in self._names.made}
+        self._scans = {key: names for key, names in self._scans.items() if key in self._names.made}
+
+    def files_of(self, table: ResolvedTable) -> tuple[StoredFile, ...] | None:
+        """The files that Spark reads for a registered state; None: they are forgotten, or rows are made of changes."""
+        known: Mapping[str, LinkedFiles | RemoteFiles] = {**self._files, **self._names.stand_ins}
+        found = [known.get(name) for name in self._scans.get(self.key_of(table), ())]
+        groups = [one.group for one in found if one is not None]
+        return (
+            tuple(file for group in groups for file in group.files)
+            if groups and len(groups) == len(found)
+            else None
+        )
 
     def pruner(self) -> PlanPruner:
         """For the tables that there are now."""
@@ -155,6 +168,7 @@ class HiddenTables:
             query = view_query(self._changes.query(plan, digest), table.schema)
         else:
             query = self._scan(plan, digest)
+            self._scans[self.key_of(table)] = tuple(f"f_{digest}_{group.key}" for group in self._groups(plan))
         self._names.made[self.key_of(table)] = MadeState(frozenset(self._making), self._folders(digest))
         return query
 

@@ -97,6 +97,14 @@ def read_conditions(optimized: Jvm, tables: Mapping[str, Sequence[str]]) -> Iter
     yield from _conditions(_tree(json.loads(text), lambda: optimized), (), known, None)
 
 
+def condition_over(condition: Jvm, columns: Sequence[str]) -> Predicate:
+    """What an expression over one relation with these columns asks of its rows."""
+    text = str(condition.toJSON())
+    if _COLLATED in text:
+        return ANYTHING
+    return _Columns(columns).predicate(_tree(json.loads(text), lambda: condition))
+
+
 class _Node:
     """A node of a plan or of an expression. `fetch`: the same node in the JVM; None inside a subquery."""
 

@@ -11,7 +11,6 @@ INVARIANT  a versioned name (`demo__s7.orders`) is immutable; a plain name is re
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -38,6 +37,7 @@ from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.hidden_tables import HiddenTables
 from tablestore_engine.spark.kept_frames import analyzed_once
+from tablestore_engine.spark.key_reads import KeyReads
 from tablestore_engine.spark.local_changes import LocalChanges
 from tablestore_engine.spark.missing_names import (
     DEFAULT_DATABASE,
@@ -55,7 +55,7 @@ from tablestore_engine.spark.session_functions import (
     list_calls,
     note_registered,
 )
-from tablestore_engine.spark.session_names import Name, names_of_application
+from tablestore_engine.spark.session_names import Name, digest, names_of_application
 from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.system_relations import find_relation, spark_name
@@ -87,6 +87,7 @@ class Resolver:
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = names_of_application(session.sparkContext.applicationId)
         self._tables = HiddenTables(session, scratch, self._registry, reads)
+        self._keys = KeyReads(session, reads.fileio, self._tables)
         self.local_changes = LocalChanges(names)
 
     @property
@@ -121,7 +122,7 @@ class Resolver:
     ) -> DataFrame:
         """The rows of a query, analyzed and not run: each name is bound to one state. The caller may keep the frame."""
         with self._registry.in_use():  # until its states are handed out
-            frame, meanings = self.pinned_query(text, overrides, args)
+            frame, meanings = self.pinned_query(text, overrides, args, by_key=True)
             with self._registry.lock:
                 tables = [found for found in meanings.values() if isinstance(found, ResolvedTable)]
                 self._registry.hand_out([self._tables.key_of(found) for found in tables])
@@ -133,8 +134,11 @@ class Resolver:
         overrides: Overrides = NO_OVERRIDES,
         args: Mapping[str, object] | None = None,
         make: Make | None = None,
+        *,
+        by_key: bool = False,
     ) -> tuple[DataFrame, Mapping[Name, Meaning | None]]:
-        """What `make` (SparkSession.sql) makes of the text, and what each name in it meant, None: not ours.
+        """What `make` (SparkSession.sql) makes of the text, and what each name in it meant, None: not ours. `by_key`:
+        rows that are found by their keys may stand in the plan in place of their table.
 
         REQUIRES in_use() as long as the rows are used.
         """
@@ -148,6 +152,7 @@ class Resolver:
                 frame = expanded(frame, self._session)
             if overrides.moment_ms is not None:
                 frame = frame_at_moment(frame, overrides.moment_ms)
+            frame = self._keys.answered(frame, statement.meanings) if by_key else frame
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 
@@ -290,7 +295,7 @@ class Resolver:
                 lambda *found: statement.lookup(*found) is not None,
                 lambda *found: statement.find_function(found) is not None,
             )
-        version = "view-" + _digest([text, view.comment or "", *statement.shapes(text)])
+        version = "view-" + digest([text, view.comment or "", *statement.shapes(text)])
         if self._registry.versions.get(name) != version:
             self._tables.ensure_database(name[0])
             try:
@@ -335,7 +340,7 @@ class Resolver:
                 lambda *one: statement.lookup(*one) is not None,
                 lambda *one: statement.find_function(one) is not None,
             )
-        version = _digest([definition, *statement.shapes(text)])
+        version = digest([definition, *statement.shapes(text)])
         if not is_registered(self._registry, statement.session, name, version):
             self._tables.ensure_database(name[0])
             for session in dict.fromkeys((self._session, statement.session)):
@@ -393,7 +398,3 @@ class Resolver:
     def session_zone(self) -> tzinfo:
         """The zone of timestamps without one. Raises FixRequest TS2155."""
         return read_zone(str(self._session.conf.get("spark.sql.session.timeZone", "UTC")))
-
-
-def _digest(parts: list[str]) -> str:
-    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -10,8 +10,9 @@ WHY        a process that goes on for weeks reads a state of each table after ev
 
 from __future__ import annotations
 
+import hashlib
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,3 +131,8 @@ def names_of_application(identifier: str) -> SessionNames:
     """Those of a Spark application, whose sessions share one catalog."""
     with _APPLICATIONS_LOCK:
         return _APPLICATIONS.setdefault(identifier, SessionNames())
+
+
+def digest(parts: Sequence[str]) -> str:
+    """Of texts, in their order."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()

@@ -124,9 +124,17 @@ class SparkInner:
         """`value AS name` with a given ExprId."""
         return self._alias(value, name, identity, self._nil, self._option(None), self._nil)
 
+    def filter(self, condition: Jvm, child: Jvm) -> Jvm:
+        """WHERE condition."""
+        return self._logical.Filter(condition, child)
+
     def placeholder(self, output: Jvm) -> Jvm:
         """A leaf with these attributes and no rows."""
-        return self._local_relation(output, self._nil, False, self._option(None))
+        return self.local(output, self._nil)
+
+    def local(self, output: Jvm, data: Jvm) -> Jvm:
+        """A leaf with these attributes and rows."""
+        return self._local_relation(output, data, False, self._option(None))
 
     def join(self, left: Jvm, right: Jvm, condition: Jvm | None) -> Jvm:
         """An inner join."""

@@ -50,6 +50,28 @@ def read_matching(
     return pa.concat_tables([read.target.empty_table(), *parts])
 
 
+def read_keys(
+    reader: FileReader, files: Sequence[StoredFile], wanted: BoundCondition, keys_max: int
+) -> pa.Table | None:
+    """All visible rows of these files with a key that `wanted` allows, whatever else it asks; None: it allows keys that
+    are not known, or more than `keys_max`. Raises what scan_rows.read_plan raises.
+    """
+    asked = keys_by_file(reader, wanted.prune(files), wanted)
+    if asked is None or sum(keys.height for _, keys in asked) > keys_max:
+        return None
+    names = reader.schema.field_names
+    parts = reader.fileio.run_together([partial(_rows_with, reader, *one, names) for one in asked])
+    return pa.concat_tables([reader.schema.arrow_schema().empty_table(), *parts])
+
+
+def _rows_with(reader: FileReader, file: StoredFile, keys: pl.DataFrame, columns: Sequence[str]) -> pa.Table:
+    with reader.open(file) as opened:
+        hits = hits_in(opened, keys, None, columns)
+        if not len(hits.positions):
+            return result_schema(reader.schema, columns).empty_table()
+        return opened.read_positions(hits.positions, columns, parallel=True)
+
+
 def read_some(
     fileio: FileIO,
     plan: ScanPlan,
@@ -108,11 +130,7 @@ class _FilteredRead:
 
     def rows_of_keys(self, file: StoredFile, keys: pl.DataFrame) -> pa.Table:
         """Those of the rows with these keys that the whole condition is TRUE of."""
-        with self.reader.open(file) as opened:
-            hits = hits_in(opened, keys, None, self._needed)
-            if not len(hits.positions):
-                return self.target.empty_table()
-            rows = opened.read_positions(hits.positions, self._needed, parallel=True)
+        rows = _rows_with(self.reader, file, keys, self._needed)
         return rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
 
     def rows_of_file(self, file: StoredFile) -> pa.Table:

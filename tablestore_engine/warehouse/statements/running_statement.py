@@ -58,7 +58,7 @@ class RunningStatement:
         self, text: str, make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql
     ) -> DataFrame:
         """A query, or what `make` makes of its text, analysed."""
-        return self.resolver.pinned_query(text, self.overrides, make=make)[0]
+        return self.resolver.pinned_query(text, self.overrides, make=make, by_key=True)[0]
 
     def place(self, name: sql.TableName) -> tuple[str, str]:
         """Database and table of a name; one without a database belongs to `default`."""

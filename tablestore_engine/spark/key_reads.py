@@ -1,0 +1,138 @@
+"""Look-ups by key in a query: the rows that a filter over a table can keep become values of the plan.
+
+CHANGE     which queries are answered by a look-up of keys, without a Spark job
+Steps      the plan as one text: filters directly over a table that name its key → their condition, with constants as
+           Spark folds them → the keys that it allows (plan_conditions) → rows with these keys (store.read) → a
+           LocalRelation in place of the table, below its filter
+INVARIANT  Spark evaluates the whole statement, this filter too: the relation has every row with these keys, whatever
+           else the condition asks. So values, types and errors are Spark's own, in any plan around it.
+INVARIANT  what depends on how rows are spread or read (rand, input_file_name) is left to files; what depends on the
+           current time too, since a frame may run later.
+WHY        Spark's optimizer evaluates filters and projections over a LocalRelation without a job. A job over the files
+           of one key takes 60 ms and more. Whatever the look-up cannot read, Spark reads, and says what is wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
+from tablestore_engine.errors import TablestoreError
+from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.spark.arrow_frame import frame_of_rows
+from tablestore_engine.spark.collected_rows import nullable_inside
+from tablestore_engine.spark.hidden_tables import HiddenTables
+from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.plan_conditions import condition_over
+from tablestore_engine.spark.session_names import Name
+from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, has_spark_type, spark_type
+from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.parquet_footer import FooterCache
+from tablestore_engine.store.read.filtered_read import read_keys
+from tablestore_engine.store.read.text_condition import PredicateCondition
+
+KEYS_MAX = 1_000
+_LINE = re.compile(r"(\d+) ((?:[: ]  )*(?:[:+]- )?)(.*)")
+_VIEW = re.compile(r"View \(`spark_catalog`\.`([^`]+)`\.`([^`]+)`,")
+_EQUALITY = re.compile(r" = | <=> | IN \(")
+_FOLDING = ("ConstantFolding", "UnwrapCastInBinaryComparison")
+Meanings = Mapping[Name, Meaning | None]
+
+
+@dataclass(frozen=True)
+class _FilteredTable:
+    """`filter`: the number of its node; `aliases`: nodes between it and the view."""
+
+    filter: int
+    text: str
+    aliases: int
+    table: ResolvedTable
+
+
+class KeyReads:
+    """Of one session and warehouse. REQUIRES callers hold the resolver's lock."""
+
+    def __init__(self, session: SparkSession, fileio: FileIO, tables: HiddenTables) -> None:
+        self._session, self._fileio, self._tables = session, fileio, tables
+        self._inner = SparkInner.of(session)
+        self._footers = FooterCache()
+
+    def answered(self, frame: DataFrame, meanings: Meanings) -> DataFrame:
+        """The same rows, with those that are found by their keys as values; the very frame without such."""
+        try:
+            return self._answered(frame, meanings)
+        except (PySparkException, Py4JError):
+            check_connected()
+        except TablestoreError:  # Spark reads the same files, and says so
+            pass
+        return frame
+
+    def _answered(self, frame: DataFrame, meanings: Meanings) -> DataFrame:
+        analyzed = frame._jdf.queryExecution().analyzed()
+        found = list(_filtered_tables(str(analyzed.numberedTreeString()), meanings))
+        if not found or not analyzed.deterministic():
+            return frame
+        nodes = [pair for one in found if (pair := self._with_rows(analyzed, one)) is not None]
+        return self._inner.frame(self._inner.replaced(analyzed, nodes)) if nodes else frame
+
+    def _with_rows(self, analyzed: Jvm, found: _FilteredTable) -> tuple[Jvm, Jvm] | None:
+        """The filter over the table, and over the rows in its place; None: no look-up."""
+        files, schema = self._tables.files_of(found.table), found.table.schema
+        if files is None or not all(has_spark_type(field.type) for field in schema.fields):
+            return None
+        above = analyzed.p(found.filter)
+        if above is None or not str(above.toString()).startswith(f"{found.text}\n"):
+            return None  # a line break in a literal moved the numbers
+        view = above.child()
+        for _ in range(found.aliases):
+            view = view.child()
+        output = view.output()
+        probe = self._inner.filter(above.condition(), self._inner.placeholder(output))
+        if self._inner.with_fixed_time(probe) is not None:
+            return None
+        for rule in _FOLDING:
+            probe = self._inner.rule(rule).apply(probe)
+        wanted = PredicateCondition(condition_over(probe.condition(), schema.field_names), schema)
+        rows = read_keys(FileReader(self._fileio, schema, self._footers), files, wanted, KEYS_MAX)
+        if rows is None:
+            return None
+        fields = [StructField(one.name, nullable_inside(spark_type(one.type)), True) for one in schema.fields]
+        columns = [
+            as_spark_has_it(rows.column(at), one.type, arrow_type(fields[at].dataType))
+            for at, one in enumerate(schema.fields)
+        ]
+        local = frame_of_rows(
+            self._session, rows.from_arrays(columns, names=schema.field_names), StructType(fields)
+        )
+        data = local._jdf.queryExecution().analyzed().data()
+        return above, self._inner.replaced(above, [(view, self._inner.local(output, data))])
+
+
+def _filtered_tables(numbered: str, meanings: Meanings) -> Iterator[_FilteredTable]:
+    """Of `numberedTreeString`: filters that may ask for keys, each directly over the view of a table with a key."""
+    lines = [found for line in numbered.split("\n") if (found := _LINE.fullmatch(line)) is not None]
+    for at, line in enumerate(lines):
+        if not line[3].startswith("Filter ") or _EQUALITY.search(line[3]) is None:
+            continue
+        below = at + 1
+        while below < len(lines) and lines[below][3].startswith("SubqueryAlias "):
+            below += 1
+        view = _VIEW.match(lines[below][3]) if below < len(lines) else None
+        table = None if view is None else meanings.get((view[1].lower(), view[2].lower()))
+        is_chain = below < len(lines) and _depth(lines[below]) == _depth(line) + below - at
+        if not is_chain or not isinstance(table, ResolvedTable) or not table.schema.is_keyed:
+            continue
+        if all(f"{name}#" in line[3] for name in table.schema.trimmed_primary_keys):
+            yield _FilteredTable(int(line[1]), line[3], below - at - 1, table)
+
+
+def _depth(line: re.Match[str]) -> int:
+    return len(line[2]) // 3
