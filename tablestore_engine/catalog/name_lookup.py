@@ -38,7 +38,9 @@ from tablestore_engine.sql.system_names import SystemName, find_system_name, pla
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.stage.staging import find_stage_name, staged_branch
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+from tablestore_engine.store.stage.staging import find_stage_name, find_staged, staged_branch
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -131,14 +133,23 @@ class NameLookup:
         """The table of the name; of a staged branch that it lacks, the table that waits beside it with that branch."""
         if version is None or (seen is not None and version.staged is None):
             return self._tables.find_as_seen(identifier, seen)
-        store, branch = self._tables.find(identifier), version.staged
-        if branch is None:
-            return None if store is None else replace(store, pinned=store.context)
+        context = self._tables.find_context(identifier)
+        store = None if context is None else self._tables.open(identifier)
+        if version.staged is None:
+            return None if store is None else replace(store, pinned=context)
         for place in (identifier, identifier.replacement):
-            found = store if place == identifier else self._tables.find(place)
-            if found is not None and found.staging.find(branch) is not None:
-                return found if version.branch is None else replace(found, branch=staged_branch(branch))
+            there = context if place == identifier else self._tables.find_context(place)
+            staged = None if there is None else find_staged(there, version.staged)
+            if there is not None and staged is not None:
+                found = self._tables.open(place)
+                return found if version.branch is None else _on_stage(found, there, staged)
         return store
+
+
+def _on_stage(store: TableStore, context: TableContext, staged: StagedSnapshot) -> TableStore:
+    """A handle that reads a staged snapshot, pinned to what was found there."""
+    branch = context.on_branch(staged_branch(staged.name))
+    return replace(store, branch=branch.layout.branch, pinned=branch.seeing(staged.snapshot))
 
 
 def _is_name(text: str) -> bool:

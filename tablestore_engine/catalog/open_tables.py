@@ -41,6 +41,13 @@ class OpenTables:
             return self.open(identifier).find_seen()  # another table takes a name in two steps
         return seen
 
+    def find_context(self, identifier: Identifier) -> TableContext | None:
+        """The table that has the name now, without its state; None when there is no such table."""
+        context = self.open(identifier).context
+        if context.guard.identity is None:
+            return None if self.find(identifier) is None else self.open(identifier).context
+        return context
+
     def find_as_seen(self, identifier: Identifier, seen: SeenStates | None = None) -> TableStore | None:
         """A handle whose calls all read the state that the table has now; None when there is no such table.
 

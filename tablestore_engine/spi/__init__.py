@@ -87,6 +87,7 @@ from tablestore_engine.warehouse.gate.gatekeeper import (
     PENDING,
     PUBLISHED,
     REFUSED,
+    Gatekeeper,
     Publication,
 )
 from tablestore_engine.warehouse.gate.retention_rule import ExpiredStage, kept_text, kept_until_ms
@@ -134,6 +135,7 @@ __all__ = [
     "FollowedInput",
     "FrameKind",
     "GateBook",
+    "Gatekeeper",
     "KnownRows",
     "LastStart",
     "LogPosition",

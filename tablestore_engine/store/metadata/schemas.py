@@ -127,9 +127,11 @@ class SchemaStore:
 
     def copy(self, schema: TableSchema, check: Check | None = None) -> bool:
         """As claim, of a schema that counts already: of this table, or of the one that a clone is made of."""
-        return self.fileio.create_exclusive(
-            self.layout.schema_path(schema.id), encode_schema(schema), check=check
-        )
+        path, data = self.layout.schema_path(schema.id), encode_schema(schema)
+        is_made = self.fileio.create_exclusive(path, data, check=check)
+        if is_made:
+            self.remember(schema.id, data)
+        return is_made
 
     def claim_or_find(self, schema: TableSchema, check: Check) -> bool:
         """Whether the very same file is there now: made here, or by an earlier turn of the same claim."""

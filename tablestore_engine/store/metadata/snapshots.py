@@ -220,6 +220,10 @@ class SnapshotStore:
             del listed[start:]
         return tuple(found)
 
+    def list_files(self) -> tuple[FileStatus, ...]:
+        """The same of all files, newest id first, also below the floor: of a branch that never expires."""
+        return tuple(status for _, status in reversed(self._files()))
+
     def list_newest_first(self) -> tuple[FileStatus, ...]:
         """Listing of the files only, newest id first: for a search that stops early (see `find_listed`)."""
         return tuple(status for _, status in reversed(self._listed()))

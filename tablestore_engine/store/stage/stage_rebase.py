@@ -58,7 +58,7 @@ class StoredOutcome:
 
 @dataclass(frozen=True)
 class StagedSnapshot:
-    """`outcomes`: by test id."""
+    """`outcomes`: by test id, where they were read (staging.with_outcomes)."""
 
     name: str
     snapshot: Snapshot

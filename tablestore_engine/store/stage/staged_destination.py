@@ -70,15 +70,15 @@ class StagedDestination:
             check()
             branch.sweeps.check(snapshot, newest)
 
-        if branch.snapshots.find(snapshot.id) != snapshot:
+        if branch.snapshots.find_file(snapshot.id) != snapshot:
             check()
             self._make_way(newest)
-            self._make_branch(snapshot, schema, newest)
+            self._make_branch(branch, snapshot, schema, newest)
             self.main.runtime.crash_point("stage.made")
         won = branch.snapshots.claim(snapshot, check_files)
         if won:
             self.on_main.check_behind()
-        if won and newest is not None and branch.snapshots.find(newest.id) is None:
+        if won and newest is not None and branch.snapshots.find_file(newest.id) is None:
             branch.snapshots.delete_own(snapshot)  # somebody has removed the branch meanwhile
             return False
         return won
@@ -103,12 +103,15 @@ class StagedDestination:
         ids, known = branch.list_ids(), main.list_ids()
         return all(number in known and branch.get(number) == main.get(number) for number in ids)
 
-    def _make_branch(self, snapshot: Snapshot, schema: TableSchema | None, newest: Snapshot | None) -> None:
-        branch, check = self.branch, self.main.guard.check
+    def _make_branch(
+        self, branch: TableContext, snapshot: Snapshot, schema: TableSchema | None, newest: Snapshot | None
+    ) -> None:
+        """REQUIRES that the table was looked at; the claims of its snapshots look again."""
+        check = self.main.guard.check
         branch.fileio.mkdirs(branch.layout.schema_dir)
-        branch.snapshots.make_folder(check)
+        branch.fileio.mkdirs(branch.layout.snapshot_dir)
         for known in self._schemas_of(snapshot):
-            branch.schemas.copy(known, check)
+            branch.schemas.copy(known)
         if schema is not None and not branch.schemas.claim_or_find(schema, check):
             raise NumberTakenError
         if self.takes_more:

@@ -100,6 +100,11 @@ class Staging:
             )
         return found
 
+    def find_again(self, staged: StagedSnapshot) -> StagedSnapshot | None:
+        """The same while it is there, else what has its place."""
+        there = self._branch(staged).snapshots.find_file(staged.snapshot.id)
+        return staged if there == staged.snapshot else self.find(staged.name)
+
     def publish(self, name: str, *, keep: bool = False) -> CommitReport:
         """Make it main's next snapshot; `keep` leaves the branch, for a caller who still has to send its log.
 
@@ -112,7 +117,7 @@ class Staging:
     ) -> CommitReport:
         """The same for one that the caller has looked up. `only`: the uuid of the snapshot that was tested."""
         self._close(staged, only)
-        newest = self.context.snapshots.find_latest()
+        newest = self.context.newest_snapshot()
         report = (
             self._find_published(staged, newest)
             or self._publish_as_is(staged, newest)
@@ -176,8 +181,8 @@ class Staging:
             return None
         earliest = staged.snapshot.time_millis if base is None else base.time_millis
         published = replace(staged.snapshot, time_millis=max(self.context.runtime.now_ms(), earliest))
-        schema = self._branch(staged).schemas.get(published.schema_id)
-        known = base is not None and schema.id == base.schema_id
+        known = base is not None and published.schema_id == base.schema_id
+        schema = (self.context if known else self._branch(staged)).schemas.get(published.schema_id)
         try:
             won = self.committer.claim(main, published, None if known or schema.claim is None else schema)
         except NumberTakenError:
@@ -199,7 +204,7 @@ def list_staged(context: TableContext) -> tuple[StagedSnapshot, ...]:
     """Staged snapshots of a table, oldest first."""
     names = list_stage_names(context.fileio, context.layout)
     found = (find_staged(context, name) for name in names)
-    complete = (one for one in found if one is not None)
+    complete = [with_outcomes(context, one) for one in found if one is not None]
     return tuple(sorted(complete, key=lambda one: (one.snapshot.time_millis, one.name)))
 
 
@@ -210,9 +215,9 @@ def list_stage_names(fileio: FileIO, layout: TableLayout) -> tuple[str, ...]:
 
 
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
-    """What lies in the branch, or None while it is not complete."""
+    """What lies in the branch, without outcomes, or None while it is not complete."""
     branch = context.on_branch(staged_branch(name))
-    files = branch.snapshots.list_newest_first()[:2]
+    files = branch.snapshots.list_files()[:2]
     if not files:
         return None
     looks = [partial(branch.snapshots.find_listed, file) for file in files]  # counted when they were listed
@@ -223,7 +228,7 @@ def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     based = based_path(branch.layout)
     if base is None and context.fileio.exists(based) and branch.snapshots.is_own_mark(based):
         return None  # snapshot-1 is the copy of the base
-    return StagedSnapshot(name, newest, base, _read_outcomes(context, name))
+    return StagedSnapshot(name, newest, base)
 
 
 def is_out(context: TableContext, staged: StagedSnapshot) -> bool:
@@ -240,7 +245,7 @@ def _find_in_main(context: TableContext, staged: StagedSnapshot, newest: Snapsho
 
 def remove_branch(branch: TableContext) -> None:
     """See INVARIANT: snapshots first, in ascending order."""
-    for number in branch.snapshots.list_ids():
+    for number in branch.snapshots.list_file_ids():
         branch.fileio.delete(branch.layout.snapshot_path(number))
     branch.fileio.delete_tree(branch.layout.root)
 
@@ -267,10 +272,10 @@ def audit_folder(layout: TableLayout, name: str) -> str:
     return f"{layout.branch_dir(staged_branch(name))}/audit"
 
 
-def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...]:
-    """Without those of another table's stage of that name."""
+def with_outcomes(context: TableContext, staged: StagedSnapshot) -> StagedSnapshot:
+    """With what tests said of it, without outcomes of another table's stage of that name."""
     found, fileio = [], context.fileio
-    files = fileio.list(audit_folder(context.layout, name))
+    files = fileio.list(audit_folder(context.layout, staged.name))
     read = fileio.run_together([partial(find, fileio, file.path) for file in files])
     for file, data in zip(files, read, strict=True):
         if data is None:
@@ -290,4 +295,4 @@ def _read_outcomes(context: TableContext, name: str) -> tuple[StoredOutcome, ...
                 fix=_TEST_AGAIN,
             ) from wrong
         found.append(outcome)
-    return tuple(sorted(found, key=lambda one: one.test_id))
+    return replace(staged, outcomes=tuple(sorted(found, key=lambda one: one.test_id)))

@@ -19,6 +19,7 @@ from functools import partial
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
+from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.errors import (
     LogNotReady,
     PublishPending,
@@ -32,7 +33,7 @@ from tablestore_engine.store.metadata.commit_history import commit_of, rows_vers
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.stage.stage_drop import StageDrop, begin_drop, begin_publishing, is_long_staged
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
-from tablestore_engine.store.stage.staging import list_stage_names
+from tablestore_engine.store.stage.staging import find_staged, list_stage_names, with_outcomes
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.gate.failing_rows import encode_failing_rows
 from tablestore_engine.warehouse.gate.gate_rule import GateBook, Outcome, Staged, World
@@ -79,12 +80,31 @@ class Publication:
         return "; ".join(line.strip() for line in str(self.error).splitlines())
 
 
-class Gatekeeper:
-    """Stateless: whoever asks holds the book."""
+@dataclass(frozen=True)
+class _Member:
+    """Of a group, as its publication has found it: where it lies, and what is staged there under its name."""
 
-    def __init__(self, warehouse: Warehouse) -> None:
+    item: Staged
+    store: TableStore | None
+    staged: StagedSnapshot | None
+
+    @property
+    def is_as_tested(self) -> bool:
+        """Whether it has the rows that `item` had."""
+        return self.staged is not None and commit_of(self.staged.snapshot) == self.item.version
+
+
+class Gatekeeper:
+    """Whoever asks holds the book. With `seen` it is of one piece of work, whose steps share the looks at tables."""
+
+    def __init__(self, warehouse: Warehouse, seen: SeenStates | None = None) -> None:
         self._warehouse = warehouse
         self._table_swaps = StagedTableSwaps(warehouse)
+        self._seen = seen
+
+    def looking_once(self) -> Gatekeeper:
+        """For one outcome with what it publishes: each table is looked at once, before the claim looks again."""
+        return Gatekeeper(self._warehouse, SeenStates())
 
     def now_ms(self) -> int:
         """By the clock of the warehouse."""
@@ -127,6 +147,17 @@ class Gatekeeper:
                 found += [read_staged(place, seen, one) for one in staged]
         return found
 
+    def find(self, table: str, name: str) -> Staged | None:
+        """One staged snapshot with its outcomes; None when it was published or dropped."""
+        identifier = Identifier.parse(table)
+        for place in (identifier, identifier.replacement):
+            context = self._warehouse.stores.find_context(place)
+            staged = None if context is None else find_staged(context, name)
+            seen = None if staged is None else self._warehouse.stores.find_seen(place)
+            if seen is not None and staged is not None:
+                return read_staged(place, seen, with_outcomes(seen, staged))
+        return None
+
     def complete_book(self, book: GateBook) -> GateBook:
         """With what lies in the tables that its tests and parents name, as far as it is not in the book yet."""
         asked: set[str] = set()
@@ -150,17 +181,13 @@ class Gatekeeper:
         return World(current, frozenset(past))
 
     def _newest(self, table: str) -> tuple[SnapshotStore, Snapshot | None] | None:
-        seen = self._warehouse.stores.find_seen(Identifier.parse(table))
-        return None if seen is None else (seen.snapshots, seen.newest_snapshot())
+        store = self._warehouse.stores.find_as_seen(Identifier.parse(table), self._seen)
+        return None if store is None else (store.snapshots, store.latest())
 
     def is_current(self, item: Staged) -> bool:
         """Whether it is there, and readers see the rows that it was planned on."""
-        store = self._warehouse.stores.find(Identifier.parse(item.table))
-        staged = None if store is None else store.staging.find(item.name)
-        if store is None or staged is None:
-            return False
-        snapshots = store.snapshots
-        return rows_version(snapshots, snapshots.find_latest()) == rows_version(snapshots, staged.base)
+        found = self._look(replace(item, is_beside=False))
+        return found.staged is not None and _is_on(found.store, found.staged.base)
 
     def was_published(self, table: str, name: str, *, since: int) -> bool:
         """Whether a snapshot of the table, from the id `since` on, was the staged one of that name."""
@@ -181,8 +208,9 @@ class Gatekeeper:
             **encode_failing_rows(outcome.failing),
         }
         details = json.dumps(kept)
-        staging = self._warehouse.stores.get(_place(item)).staging
-        staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
+        place = _place(item)
+        store = self._warehouse.stores.find_as_seen(place, self._seen) or self._warehouse.stores.get(place)
+        store.staging.record_outcome(item.name, outcome.test, str(outcome.verdict), details)
 
     def drop(self, item: Staged) -> None:
         """Discard a staged snapshot; one that is gone already is fine."""
@@ -194,16 +222,14 @@ class Gatekeeper:
 
     def begin_drop(self, item: Staged) -> StageDrop | None:
         """Of one that is past its retention; None when it is published or written, or is another one by now."""
-        found = self._find_staged(item)
-        return None if found is None else begin_drop(found[0].context, found[1])
-
-    def _find_staged(self, item: Staged) -> tuple[TableStore, StagedSnapshot] | None:
-        """With the same rows."""
-        store = self._warehouse.stores.find(_place(item))
-        staged = None if store is None else store.staging.find(item.name)
-        if store is None or staged is None or commit_of(staged.snapshot) != item.version:
+        found = self._look(item)
+        if found.store is None or found.staged is None or not found.is_as_tested:
             return None
-        return store, staged
+        return begin_drop(found.store.context, found.staged)
+
+    def _look(self, item: Staged) -> _Member:
+        store = self._warehouse.stores.find_as_seen(_place(item), self._seen)
+        return _Member(item, store, None if store is None else store.staging.find(item.name))
 
     def finish_replacement(self, table: str) -> None:
         """What a killed write with `beside` has left to do behind the change of places. Raises TS17xx."""
@@ -213,78 +239,83 @@ class Gatekeeper:
         """All members or, when a table has moved or a log is in trouble, none; what happened to each is in the answer,
         nothing is raised.
         """
-        obstacle = self._find_drop(group) or self._find_moved(group) or self._find_unready_log(group)
+        if self._seen is None:
+            return self.looking_once().publish(group)
+        members = [self._look(item) for item in group]
+        obstacle = self._find_drop(members) or self._find_moved(members) or self._find_unready_log(members)
         if obstacle is not None:
             return tuple(Publication(item, REFUSED, error=obstacle) for item in group)
         claimed: list[Publication] = []
-        for item in group:
-            claimed.append(self._claim(item, claimed))
-        sent = [self._send(one) if one.state == PENDING else one for one in claimed]
+        for one in members:
+            claimed.append(self._claim(one, claimed))
+        sent = [
+            self._send(done, one.store) if done.state == PENDING else done
+            for done, one in zip(claimed, members, strict=True)
+        ]
         return tuple(self._expire_behind(one) for one in sent)
 
-    def _find_drop(self, group: tuple[Staged, ...]) -> TablestoreError | None:
+    def _find_drop(self, members: list[_Member]) -> TablestoreError | None:
         """Step 1: from now on no retention drops a member; costs nothing for what was written a moment ago."""
         now = self.now_ms()
-        for item in group:
-            found = self._find_staged(item) if is_long_staged(item.written_ms, now) else None
+        for one in members:
             try:
-                if found is not None:
-                    begin_publishing(found[0].context, found[1])
+                if is_long_staged(one.item.written_ms, now) and one.store and one.staged and one.is_as_tested:
+                    begin_publishing(one.store.context, one.staged)
             except TablestoreError as error:
                 return error
         return None
 
-    def _find_moved(self, group: tuple[Staged, ...]) -> RetryError | None:
+    def _find_moved(self, members: list[_Member]) -> RetryError | None:
         """Step 1, before anything of a group is out. A single one is refused by the claim itself."""
-        for item in group if len(group) > 1 else ():
-            moved = self._how_moved(item)
+        for one in members if len(members) > 1 else ():
+            moved = self._how_moved(one)
             if moved is not None:
                 return StagedSnapshotOvertaken(
                     "TS1075",
-                    f"{', '.join(one.table for one in group)} are published together or not at all",
-                    why=f"{item.table} {moved}",
+                    f"{', '.join(each.item.table for each in members)} are published together or not at all",
+                    why=f"{one.item.table} {moved}",
                     fix="build these models again: they are planned on what is there now, and their tests run again",
                 )
         return None
 
-    def _find_unready_log(self, group: tuple[Staged, ...]) -> TablestoreError | None:
+    def _find_unready_log(self, members: list[_Member]) -> TablestoreError | None:
         """Step 1 as well: what would be pending behind the claim is refused before it."""
-        for item in group:
-            check = self._table_swaps.check_logs if item.is_beside else self._warehouse.logs.check_staged
+        for one in members:
+            identifier = Identifier.parse(one.item.table)
             try:
-                check(Identifier.parse(item.table), item.name)
+                if one.item.is_beside:
+                    self._table_swaps.check_logs(identifier, one.item.name)
+                elif one.store is not None and one.staged is not None:
+                    self._warehouse.logs.check_found(identifier, one.store.context, one.staged)
             except TablestoreError as error:
                 return error
         return None
 
-    def _how_moved(self, item: Staged) -> str | None:
-        identifier = Identifier.parse(item.table)
+    def _how_moved(self, one: _Member) -> str | None:
+        item = one.item
         if item.is_beside:
-            is_same = self._table_swaps.is_awaited(identifier, item.name)
+            is_same = self._table_swaps.is_awaited(Identifier.parse(item.table), item.name)
             return (
                 None if is_same else f"is another relation than when {item.name} was made to take its place"
             )
-        store = self._warehouse.stores.find(identifier)
-        staged = None if store is None else store.staging.find(item.name)
-        if store is None or staged is None:
+        if one.store is None or one.staged is None:
             return None  # the claim says what is wrong
-        snapshots = store.snapshots
-        base = rows_version(snapshots, staged.base)
-        if rows_version(snapshots, snapshots.find_latest()) in (base, item.version):
+        if _is_on(one.store, one.staged.base) or _rows_now(one.store) == item.version:
             return None
-        return f"has other rows since {item.name} was staged on snapshot {staged.base_id}"
+        return f"has other rows since {item.name} was staged on snapshot {one.staged.base_id}"
 
-    def _claim(self, item: Staged, before: list[Publication]) -> Publication:
+    def _claim(self, one: _Member, before: list[Publication]) -> Publication:
         """Step 2; after a lost claim the rest of the group stays."""
-        failed = next((one for one in before if one.state == REFUSED), None)
+        item = one.item
+        failed = next((done for done in before if done.state == REFUSED), None)
         if failed is not None:
             return Publication(item, REFUSED, error=_torn(item, before, failed))
         identifier = Identifier.parse(item.table)
         try:
             if item.is_beside:
                 return Publication(item, PENDING, self._table_swaps.publish(identifier, item.name))
-            staging = self._warehouse.stores.get(identifier).staging
-            staged = staging.find(item.name)
+            staging = (one.store or self._warehouse.stores.get(identifier)).staging
+            staged = None if one.staged is None else staging.find_again(one.staged)
             if staged is None:
                 snapshots = staging.context.snapshots
                 newest = snapshots.find_latest()
@@ -299,8 +330,8 @@ class Gatekeeper:
             return Publication(item, REFUSED, error=error)
         return Publication(item, PENDING, report_of(identifier, done))
 
-    def _send(self, one: Publication) -> Publication:
-        """Steps 3 and 4."""
+    def _send(self, one: Publication, store: TableStore | None) -> Publication:
+        """Steps 3 and 4. `store`: where it was staged."""
         identifier = Identifier.parse(one.staged.table)
         if one.report is None:
             return one
@@ -310,7 +341,8 @@ class Gatekeeper:
         except TablestoreError as error:
             return replace(one, error=error)
         self._table_swaps.clear(identifier)
-        self._warehouse.stores.get(identifier).staging.discard(one.staged.name)
+        place = None if one.staged.is_beside else store
+        (place or self._warehouse.stores.get(identifier)).staging.discard(one.staged.name)
         return replace(one, state=PUBLISHED, report=report)
 
     def _expire_behind(self, one: Publication) -> Publication:
@@ -327,6 +359,16 @@ class Gatekeeper:
 def _place(item: Staged) -> Identifier:
     """The table in whose folder it lies."""
     return replace(Identifier.parse(item.table), is_replacement=item.is_beside)
+
+
+def _is_on(store: TableStore | None, base: Snapshot | None) -> bool:
+    """Whether readers see the rows of `base`."""
+    return store is not None and _rows_now(store) == rows_version(store.snapshots, base)
+
+
+def _rows_now(store: TableStore) -> str:
+    """The version of the rows that readers see."""
+    return rows_version(store.snapshots, store.latest())
 
 
 def _written_since(item: Staged, version: str) -> RetryError:

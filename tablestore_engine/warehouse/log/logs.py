@@ -25,7 +25,9 @@ from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTab
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.store.metadata.identity import UUID_OPTION
+from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import find_staged, is_out
+from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.log_status import LogStatus
 from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
@@ -124,18 +126,23 @@ class Logs:
         """The same before the claim of a staged snapshot, which may bring the log, unless it is out. Raises TS1082."""
         seen = self._stores.find_seen(identifier)
         staged = None if seen is None else find_staged(seen, stage)
-        if seen is None or staged is None or is_out(seen, staged):
+        if seen is not None and staged is not None:
+            self.check_found(identifier, seen, staged)
+
+    def check_found(self, identifier: Identifier, seen: TableContext, staged: StagedSnapshot) -> None:
+        """The same of one that the operation has looked up."""
+        if is_out(seen, staged):
             return
         schema, store = seen.latest_schema(), self._stores.open(identifier)
         is_as_main = staged.base is not None and staged.snapshot.schema_id == staged.base.schema_id
-        wanted = schema if is_as_main else store.on_staged(stage).schema
+        wanted = schema if is_as_main else store.on_staged(staged.name).schema
         try:
             publisher = self.find_publisher(identifier, schema if TableTraits(schema).has_log else wanted)
             if publisher is not None:
                 publisher.check(store)
                 self.check_schema(identifier, wanted)
         except TablestoreError as error:
-            raise unready_log(str(identifier), stage, error) from error
+            raise unready_log(str(identifier), staged.name, error) from error
 
     def check_change(self, identifier: Identifier, before: TableSchema, after: TableSchema) -> None:
         """Log options that do not fit the table are refused before they are its own. Raises as find_publisher."""

@@ -82,9 +82,11 @@ def test_an_empty_batch_leaves_the_stage_and_its_outcomes(tmp_path: Path) -> Non
     batch(store, 2, row(2, 2))
     store.staging.record_outcome("s", "unique", "green")
     assert batch(store, 3).staged == "s"
-    assert [(one.test_id, one.status) for one in store.staging.get("s").outcomes] == [("unique", "green")]
+    assert [(one.test_id, one.status) for one in store.staging.list_all()[0].outcomes] == [
+        ("unique", "green")
+    ]
     batch(store, 3, row(3, 3))
-    assert store.staging.get("s").outcomes == ()
+    assert store.staging.list_all()[0].outcomes == ()
     assert len(rows_of(store.on_staged("s"))) == 3
 
 
@@ -151,7 +153,7 @@ def test_two_first_batches_at_once_are_both_in_the_stage(
     report = batch(open_table(tmp_path, runtime=acting(point, other)), 2, row(2, 2))
     assert (report.staged, report.inserted) == ("s", 1)
     assert rows_of(store.on_staged("s")) == [*before, row(2, 2), row(3, 3)]
-    assert store.staging.get("s").outcomes == ()
+    assert store.staging.list_all()[0].outcomes == ()
     store.staging.publish("s")
     assert rows_of(store) == [*before, row(2, 2), row(3, 3)]
     assert store.verify() == ()

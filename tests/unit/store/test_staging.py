@@ -145,7 +145,7 @@ def test_another_commit_replaces_a_staged_snapshot_of_that_name(tmp_path: Path) 
     put(store, row(2), stage="run")
     store.staging.record_outcome("run", "test.unique", "pass")
     put(store, row(3), stage="run")
-    assert store.staging.get("run").outcomes == ()
+    assert store.staging.list_all()[0].outcomes == ()
     assert rows_of(store.on_staged("run")) == [row(1), row(3)]
 
 

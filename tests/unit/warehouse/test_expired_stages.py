@@ -201,6 +201,12 @@ def drop_while(engine: Engine, work: Callable[[], object], number: int = 1) -> l
     return [one.item.table for one in drop_expired(gate, gate.read_book("d"))]
 
 
+def find_drop(engine: Engine, *group: Staged) -> object:
+    """The first step of a publication of the group: the error, when a drop has begun."""
+    gate = engine.gate
+    return gate._find_drop([gate._look(one) for one in group])
+
+
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_publication_at_the_same_moment_keeps_the_family(tmp_path: Path, number: int) -> None:
     """The drop withdraws, of every member. A publication that found one refuses the group, and works when repeated."""
@@ -208,7 +214,7 @@ def test_a_publication_at_the_same_moment_keeps_the_family(tmp_path: Path, numbe
     other = opened(tmp_path, 7 * DAY)
     begun: list[bool] = []
     engine = opened(tmp_path, 7 * DAY)
-    assert drop_while(engine, lambda: begun.append(not other.gate._find_drop((parent, child))), number) == []
+    assert drop_while(engine, lambda: begun.append(not find_drop(other, parent, child)), number) == []
     assert begun == [number == 1]
     assert left(engine) == [*BOTH]
     assert [one.state for one in publish(other, child, parent)] == ["published", "published"]
@@ -219,7 +225,7 @@ def test_a_publication_at_the_same_moment_keeps_the_family(tmp_path: Path, numbe
 def test_a_publication_that_died_is_over_after_an_hour(tmp_path: Path) -> None:
     """Its mark keeps nothing for ever."""
     child, parent = family(tmp_path)
-    opened(tmp_path, 7 * DAY).gate._find_drop((parent, child))
+    find_drop(opened(tmp_path, 7 * DAY), parent, child)
     assert drop(opened(tmp_path, 7 * DAY + HOUR - 1)) == []
     assert drop(opened(tmp_path, 7 * DAY + HOUR)) == [*BOTH]
 
@@ -267,9 +273,9 @@ def test_two_processes_drop_at_once(tmp_path: Path) -> None:
 def test_fresh_staged_snapshots_are_published_without_a_mark(tmp_path: Path) -> None:
     """No file more than before for what was built a moment ago."""
     child, parent = family(tmp_path)
-    opened(tmp_path, HOUR // 2 - 1).gate._find_drop((parent, child))
+    find_drop(opened(tmp_path, HOUR // 2 - 1), parent, child)
     assert not list(tmp_path.rglob("publishing"))
-    opened(tmp_path, HOUR // 2).gate._find_drop((parent, child))
+    find_drop(opened(tmp_path, HOUR // 2), parent, child)
     assert len(list(tmp_path.rglob("publishing"))) == 2
 
 

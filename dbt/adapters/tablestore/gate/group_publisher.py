@@ -28,7 +28,16 @@ from dbt.adapters.tablestore.gate.replanning import again_line
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine, NotFound, TablestoreError
-from tablestore_engine.spi import PUBLISHED, REFUSED, Outcome, Publication, World, needs_world, short_name
+from tablestore_engine.spi import (
+    PUBLISHED,
+    REFUSED,
+    Gatekeeper,
+    Outcome,
+    Publication,
+    World,
+    needs_world,
+    short_name,
+)
 
 logger = TerminalMessages("Tablestore")
 
@@ -40,15 +49,19 @@ class GroupPublisher:
         self._engine = engine
         self._shared = shared
 
-    def publish(self, ask: Ask) -> tuple[str, ...]:
-        """All that is free. Lines for the log. Raises RetryError TS1876 when something could not be published."""
+    def publish(self, ask: Ask, gate: Gatekeeper | None = None) -> tuple[str, ...]:
+        """All that is free. Lines for the log. Raises RetryError TS1876 when something could not be published.
+
+        `gate`: has looked at tables a moment ago; the first round goes by that.
+        """
         done: list[Publication] = []  # of earlier rounds
         results: tuple[Publication, ...] = ()  # of this one: a round ends when something is built again
         with self._shared.work():
-            while action := self._decide(ask, results):
+            gate = gate or self._gate()
+            while action := self._decide(ask, results, gate):
                 match action:
                     case Publish():
-                        results += self._publish(action)
+                        results += self._publish(action, gate)
                     case Wait():
                         self._shared.wait(action)
                     case StartOver():
@@ -60,16 +73,20 @@ class GroupPublisher:
                         results = ()
                         if (refused := self._replan(action)) is not None:
                             return report([*done, *refused])
+                gate = self._gate()  # what was done or waited for has changed what is there
         return report([*done, *results])
 
-    def _decide(self, ask: Ask, results: tuple[Publication, ...]) -> GateAction | None:
+    def _gate(self) -> Gatekeeper:
+        return self._engine().gate.looking_once()
+
+    def _decide(self, ask: Ask, results: tuple[Publication, ...], gate: Gatekeeper) -> GateAction | None:
         """On what readers see now."""
         book = self._shared.state.book
-        world = self._engine().gate.see(book) if needs_world(book, ask.wanted) else World()
+        world = gate.see(book) if needs_world(book, ask.wanted) else World()
         return next(iter(self._shared.apply(Next(ask, book, world, results))), None)
 
-    def _publish(self, action: Publish) -> tuple[Publication, ...]:
-        results = self._engine().gate.publish(action.lease.items)
+    def _publish(self, action: Publish, gate: Gatekeeper) -> tuple[Publication, ...]:
+        results = gate.publish(action.lease.items)
         self._shared.conclude(results, Published(action.lease, results))
         return results
 
@@ -112,14 +129,15 @@ class GroupPublisher:
                 raise red_again(new, red)
             done |= {test for test, _ in tests}
 
-    def keep(self, outcome: Outcome, elsewhere: Collection[str] = ()) -> bool:
+    def keep(self, outcome: Outcome, elsewhere: Collection[str] = (), gate: Gatekeeper | None = None) -> bool:
         """Beside every staged snapshot that asks for it; whether there is one."""
+        gate = gate or self._gate()
         asked = self._shared.state.gated_by(outcome.test)
         for item in asked:
             if item.table in elsewhere or item.is_out:
                 continue
             try:
-                self._engine().gate.record(item, outcome)
+                gate.record(item, outcome)
             except NotFound:  # another process has published or dropped it meanwhile
                 logger.debug(f"staged snapshot {item.name} of {item.table} is gone")
                 self._shared.apply(Gone(item))

@@ -217,13 +217,13 @@ class PublishCoordinator:
 
     def _enter(self, plan: StagePlan, response: TablestoreResponse) -> None:
         gate, table = self._engine().gate, plan.staged.table
-        found = [one for one in gate.read_book(table).of_table(table) if one.name == plan.name]
-        if not found:  # another process published it, or dropped it, since this run wrote it
+        found = gate.find(table, plan.name)
+        if found is None:  # another process published it, or dropped it, since this run wrote it
             if not gate.was_published(table, plan.name, since=response.snapshot_id or 1):
                 raise vanished(plan.staged)
             response.mark(published=True)
             return
-        item = replace(found[0], gates=plan.staged.gates)  # of a batch without changes nothing was written
+        item = replace(found, gates=plan.staged.gates)  # of a batch without changes nothing was written
         book = self._shared.state.book.with_added(item)
         reason = explain(item, book, World() if is_held(item) else gate.see(book))
         is_batch = bool(plan.staged.batches)
@@ -289,8 +289,9 @@ class PublishCoordinator:
         self._shared.settled(lambda: [one.owner for one in self._shared.state.gated_by(outcome.test)])
         with self._shared.work() as holder:
             self._shared.apply(Concludes(holder, outcome))
-            is_asked = self._publisher.keep(outcome, elsewhere)
-            return self._publisher.publish(Ask(holder, test=outcome.test)) if is_asked else ()
+            gate = self._engine().gate.looking_once()
+            is_asked = self._publisher.keep(outcome, elsewhere, gate)
+            return self._publisher.publish(Ask(holder, test=outcome.test), gate) if is_asked else ()
 
     def publish_asked(self, nodes: frozenset[str], databases: Collection[str]) -> tuple[str, ...]:
         """`run-operation tablestore_publish`: lets manual ones go; gates still hold. Raises RetryError TS1876."""

@@ -117,8 +117,8 @@ class UniqueCheck:
                 raise violation(table, columns, found)
 
     def _find(self, table: str, stage: str) -> Staged | None:
-        staged = self._engine().gate.read_book(table).staged
-        return next((one for one in staged if one.name == stage and not one.is_out), None)
+        item = self._engine().gate.find(table, stage)
+        return None if item is None or item.is_out else item
 
     def _publish(self, item: Staged) -> WriteReport:
         if not item.is_beside:
