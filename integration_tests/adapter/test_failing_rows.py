@@ -60,7 +60,7 @@ def test_model_forbids_to_keep_rows(shop: Shop, where: str) -> None:
 
 def test_query_that_fails_is_no_failure_of_the_test(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The test's own result stays what it was."""
-    monkeypatch.setattr("dbt.adapters.tablestore.gate.verdicts.ROWS_MAX", "none of them")
+    monkeypatch.setattr("dbt.adapters.tablestore.write.data_tests.ROWS_MAX", "none of them")
     shop.orders(GOOD, *BAD)
     shop.dbt("build", "--select", "+orders", ok=False)
     assert failing(shop) == {}

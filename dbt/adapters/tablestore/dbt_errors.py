@@ -5,14 +5,19 @@ WHY        dbt prints "Unhandled error" and a stack for exceptions that are not 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ContextDecorator
 from types import TracebackType
+from typing import Any, TypeVar, cast
 
+from dbt.adapters.base.meta import available
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.messages import shown
 from tablestore_engine.api import FixRequest, PublishPending, TablestoreError
 from tablestore_engine.spi import Area
+
+Call = TypeVar("Call", bound=Callable[..., Any])
 
 
 class ModelCodeFailed(FixRequest):
@@ -58,3 +63,12 @@ class as_dbt_errors(ContextDecorator):  # noqa: N801 - reads like a keyword wher
     ) -> None:
         if isinstance(error, TablestoreError):
             raise to_dbt_error(error) from error
+
+
+def for_macros(while_parsing: Callable[..., Any] = lambda *_, **__: None) -> Callable[[Call], Call]:
+    """A method that macros call. `while_parsing` answers in its place while dbt parses: nothing is looked up then."""
+
+    def decorate(method: Call) -> Call:
+        return cast("Call", available.parse(while_parsing)(as_dbt_errors()(method)))
+
+    return decorate

@@ -8,13 +8,12 @@ from __future__ import annotations
 from multiprocessing.context import SpawnContext
 from typing import Any, NoReturn
 
-from dbt.adapters.base.meta import available
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.cache import RelationsCache
 from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark.impl import SparkAdapter
 
-from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
 from tablestore_engine.api import Engine, NotFound, Unsupported
 
 
@@ -56,8 +55,7 @@ class FunctionRelations(SparkAdapter):
         found = super().get_relation(database, schema, identifier)
         return None if found is not None and found.is_function else found
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_refuse_function(self, name: str, what: str) -> None:
         """Kinds of functions that dbt knows and Spark cannot store."""
         _refuse_function(name, what)

@@ -28,7 +28,7 @@ from dbt.adapters.tablestore.config.keyless_models import adds_rows
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
 from dbt.adapters.tablestore.connections import TablestoreConnectionManager
 from dbt.adapters.tablestore.credentials import describe_warehouse
-from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
 from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
@@ -128,14 +128,13 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         given = {"database": database, "schema": schema, "identifier": identifier}
         return {part: name for part, name in given.items() if name is not None}
 
-    @available.parse(lambda *_, **__: False)
+    @for_macros(lambda *_, **__: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
         """Whether the schema is there."""
         return schema.lower() in {name.lower() for name in self.list_schemas(database)}
 
-    @available.parse_list
-    @as_dbt_errors()
-    def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:
+    @for_macros(lambda *_, **__: [])
+    def get_columns_in_relation(self, relation: BaseRelation) -> list[TablestoreColumn]:  # type: ignore[override]
         """Columns from metadata; Spark is asked for names without a schema (temporary views), versions, staged rows."""
         is_plain = relation.schema is not None and relation.include_policy.schema and not relation.is_cte
         if not is_plain or getattr(relation, "version", None) is not None or self._is_staged(relation):
@@ -152,8 +151,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         name = f"{relation.schema}.{relation.identifier}"
         return name in pins or (bool(pins) and self.writer.looks.is_view(name))
 
-    @available.parse_list
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: [])
     def get_column_schema_from_query(self, sql: str, reads: ReadLog | None = None) -> list[TablestoreColumn]:
         """Columns of a query, which Spark analyses and does not run; a header before it is executed."""
         *headers, query = split_statements(sql)
@@ -185,8 +183,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     def _schema_rows(self, schema: str, names: set[str] | None) -> list[tuple[object, ...]]:
         return read_schema_rows(self.engine, schema, names, self.config.credentials.user)
 
-    @available.parse_list
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: [])
     def tablestore_last_modified(
         self, relations: Iterable[BaseRelation]
     ) -> list[tuple[str, str, int | None]]:
@@ -205,8 +202,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         """Names that dbt accepts for incremental_strategy."""
         return list(STRATEGIES)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_settings(
         self, model: Mapping[str, Any], nodes: Mapping[str, Any], is_custom: bool = False
     ) -> ModelSettings:
@@ -214,15 +210,13 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         self.writer.looks.begin()
         return self.writer.read_settings(with_own_write(model) if is_custom else model, nodes)
 
-    @available.parse(lambda *_, **__: False)
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: False)
     def tablestore_adds_rows(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> bool:
         """Whether a run adds to rows that the table has."""
         table = self.engine.find_seen_table(relation.table_name)
         return table is not None and table.latest_snapshot_id() is not None and adds_rows(model)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_clone(
         self, relation: TablestoreRelation, source: TablestoreRelation
     ) -> TablestoreResponse:
@@ -231,8 +225,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         snapshot = self.engine.table(relation.table_name).latest_snapshot_id()
         return TablestoreResponse(_message=f"cloned snapshot {snapshot}", code="OK", snapshot_id=snapshot)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_check_view(self, relation: TablestoreRelation, sql: str, *, full_refresh: bool) -> None:
         """Before a view takes a table's place: its query is valid and reads another, and no topic goes unasked."""
         if not full_refresh:
@@ -241,8 +234,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         reads = self.writer.pinned.read(node, lambda *, versions: ask(sql, versions=versions))
         check_view(relation.table_name, reads)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_plan(
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> PlannedModel:
@@ -260,23 +252,20 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
         return self.writer.batches.analyze(node, batch, sql, reads, ask)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_write(
         self, relation: TablestoreRelation, settings: ModelSettings, planned: PlannedModel, **given: object
     ) -> TablestoreResponse:
         """Write the snapshot, staged or at once; returns the response for run_results.json."""
         return self.writer.write(relation, settings, planned, run_context.read_write(given))
 
-    @available.parse(lambda *_, **__: False)
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: False)
     def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
         """Whether the table has this primary key; names have no case."""
         found = self.writer.looks.engine().find_seen_table(relation.table_name)
         return found is not None and [*map(str.lower, found.schema.primary_keys)] == [*map(str.lower, key)]
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_snapshot(
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> TablestoreResponse:
@@ -286,8 +275,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         reads = self._analyze(settings.node, None, sql).reads
         return self.writer.write_snapshot(relation, settings, rows, context, reads)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_check_in_place(
         self, relation: TablestoreRelation, settings: ModelSettings, sql: str, **given: object
     ) -> None:
@@ -298,50 +286,44 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         if not is_snapshot and is_tested(settings.node, context.selected, context.nodes):
             logger.warning(f"{relation.table_name}: its strategy changes the table before its tests have run")
 
-    @available.parse(lambda *args, **_: args[1])
-    @as_dbt_errors()
+    @for_macros(lambda *args, **_: args[1])
     def tablestore_changes(self, relation: TablestoreRelation, **given: object) -> TablestoreRelation:
         """The rows of an input that changed since the model's last commit."""
         return self.writer.inputs.changes(relation, run_context.read_changes(given))
 
-    @available.parse(lambda *args, **_: args[1])
-    @as_dbt_errors()
+    @for_macros(lambda *args, **_: args[1])
     def tablestore_stream(self, relation: TablestoreRelation, **given: object) -> TablestoreRelation:
         """What stands for an input that a streaming model follows."""
         return self.writer.stream(relation, self.get_column_schema_from_query, run_context.read_stream(given))
 
-    @available.parse(lambda *_, **__: False)
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: False)
     def tablestore_keeps_query(self, table: TablestoreRelation, settings: ModelSettings, *sql: str) -> bool:
         """Whether a streaming model stays as it is: its SQL is another now. `sql`: with the header, and the query."""
         return self.writer.keeps_query(table, settings, *sql)
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_full_refresh_difference(self, relation: TablestoreRelation, test: str) -> str:
         """SQL of the rows that a model's table and its query do not share."""
         return self.writer.tests.full_refresh_difference(self._macro_resolver, relation, test)
 
-    @available.parse_none
+    @for_macros()
     def tablestore_tell_ignored(self, relation: TablestoreRelation, config: Mapping[str, Any]) -> None:
         """One warning an invocation for each key without effect."""
         self.writer.ignored.tell(relation.identifier or "", config)
 
-    @available.parse_none
+    @for_macros()
     def tablestore_read_decimals_exactly(self) -> None:
         """Called before dbt loads a CSV."""
         read_decimals_exactly()
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_seed(
         self, relation: TablestoreRelation, settings: ModelSettings, table: agate.Table, **given: object
     ) -> TablestoreResponse:
         """Write a seed's rows exactly."""
         return self.writer.write_seed(relation, settings, table, run_context.read_seed(given))
 
-    @available.parse_none
-    @as_dbt_errors()
+    @for_macros()
     def tablestore_comment(
         self, relation: TablestoreRelation, comment: str | None, columns: Mapping[str, str]
     ) -> None:
@@ -349,22 +331,19 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         if not self.writer.is_staged(relation.table_name):
             self.engine.set_comments(relation.table_name, comment, columns)
 
-    @available.parse(lambda *args: args[-1])
-    @as_dbt_errors()
+    @for_macros(lambda *args: args[-1])
     def tablestore_staged(self, relation: TablestoreRelation) -> TablestoreRelation:
         """The staged rows of a table that wait for their tests, newest first; the table itself when none wait."""
         table = self.engine.find_table(relation.table_name)
         staged = () if table is None else table.staged()
         return relation.at(branch=staged[-1].name) if staged else relation
 
-    @available.parse_list
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: [])
     def tablestore_publish(self, nodes: Iterable[str] = ()) -> list[str]:
         """Publish staged snapshots that wait for no test; lines for the log."""
         return list(self.writer.publish(frozenset(nodes)))
 
-    @available.parse_list
-    @as_dbt_errors()
+    @for_macros(lambda *_, **__: [])
     def tablestore_ingest(self, sources: Mapping[str, Any], select: Iterable[str] = ()) -> list[str]:
         """Change messages into the tables of sources that say where theirs come from; lines for the log."""
         specs = read_cdc_sources(sources, [select] if isinstance(select, str) else list(select))

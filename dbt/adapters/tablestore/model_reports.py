@@ -9,12 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from dbt.adapters.base.meta import available
 from dbt.adapters.spark.impl import SparkAdapter
 
 from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
 from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
-from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
+from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 
 
@@ -23,7 +22,7 @@ class ModelReports(SparkAdapter):
 
     writer: ModelWriter
 
-    @available.parse_none
+    @for_macros()
     def tablestore_warn_is_incremental(self, name: str) -> None:
         """Called by is_incremental(), which is false in a changed_keys model."""
         self.writer.changed_keys.warn_is_incremental(name)

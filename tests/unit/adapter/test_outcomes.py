@@ -9,8 +9,8 @@ import pytest
 from dbt_common.exceptions import CompilationError, DbtDatabaseError, DbtRuntimeError
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
-from dbt.adapters.tablestore.gate.verdicts import keeps_failing_rows, read_outcome
 from dbt.adapters.tablestore.pinned_reads import read_as_of
+from dbt.adapters.tablestore.write.data_tests import keeps_failing_rows, read_outcome
 from tablestore_engine.api import TableVersion
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.spi import Verdict

@@ -9,7 +9,7 @@ import pytest
 
 from dbt.adapters.tablestore.config.keys_of_other_adapters import explain_ignored
 from dbt.adapters.tablestore.python_models.python_config import PythonConfig, read_python_config
-from dbt.adapters.tablestore.python_models.required_packages import check_packages
+from dbt.adapters.tablestore.python_submission import check_packages
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spi import FrameKind
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.tablestore.continuous.quarantine_rule import (
+from dbt.adapters.tablestore.continuous.quarantine_table import (
     QuarantineRange,
     list_going,
     pick_answered,

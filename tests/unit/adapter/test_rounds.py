@@ -9,9 +9,18 @@ from typing import Any
 import pytest
 
 from dbt.adapters.tablestore.continuous import command
-from dbt.adapters.tablestore.continuous.command import STREAMING_MODELS, dbt_command, register, run_stream
+from dbt.adapters.tablestore.continuous.command import (
+    STREAMING_MODELS,
+    Round,
+    Rules,
+    dbt_command,
+    follow,
+    pick_wait,
+    read_round,
+    register,
+    run_stream,
+)
 from dbt.adapters.tablestore.continuous.quarantine_table import Quarantined
-from dbt.adapters.tablestore.continuous.rounds import Round, Rules, follow, pick_wait, read_round
 from tablestore_engine.errors import FixRequest
 
 GOOD, RED = Round(("copy: snapshot 2",)), Round(red=("not_null: got 1",))

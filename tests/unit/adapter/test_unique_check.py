@@ -9,7 +9,7 @@ from dbt.adapters.tablestore.config.contract_and_docs import Contract
 from dbt.adapters.tablestore.config.model_config import TableSettings
 from dbt.adapters.tablestore.config.streaming_keys import Streaming
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from dbt.adapters.tablestore.write.unique_check import (
+from dbt.adapters.tablestore.write.model_commits import (
     GATE,
     repeated_values,
     unimplied,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.gate.verdicts import combine_verdict, project_tables
+from dbt.adapters.tablestore.write.data_tests import combine_verdict, project_tables
 from tablestore_engine.spi import Verdict
 
 ROOT = Path(__file__).resolve().parents[3]

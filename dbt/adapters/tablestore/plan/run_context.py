@@ -11,15 +11,13 @@ import reprlib
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from jinja2 import Undefined
 
 from dbt.adapters.tablestore.model_graph import Nodes
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import FixRequest
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -90,154 +88,135 @@ class InputContext:
 
 def read_plan(given: Mapping[str, object]) -> PlanContext:
     """Of adapter.tablestore_plan(). Raises FixRequest TS1889, as all of them."""
-    values = _MacroValues("plan", given, ("existing", "full_refresh", "batch", "event_time", "compiled"))
-    return PlanContext(
-        existing=values.relation_or_none("existing"),
-        full_refresh=values.flag("full_refresh"),
-        batch=values.batch("batch"),
-        event_time=values.text_or_none("event_time"),
-        compiled=values.text_or_none("compiled"),
-    )
+    return PlanContext(**_read("plan", given, "existing", "full_refresh", "batch", "event_time", "compiled"))
 
 
 def read_write(given: Mapping[str, object]) -> RunContext:
     """Of adapter.tablestore_write()."""
-    names = ("existing", "nodes", "selected", "invocation", "batch")
-    return _run_context(_MacroValues("write", given, names))
+    return RunContext(**_read("write", given, "existing", "nodes", "selected", "invocation", "batch"))
 
 
 def read_snapshot(given: Mapping[str, object]) -> tuple[RunContext, SnapshotQuery]:
     """Of adapter.tablestore_snapshot()."""
     source = ("source", "text", "key", "view", "restricted")
-    values = _MacroValues("snapshot", given, ("existing", "nodes", "selected", "invocation", *source))
-    sql, text, view, restricted = (values.text(name) for name in ("source", "text", "view", "restricted"))
-    return _run_context(values), SnapshotQuery(sql, text, values.texts("key"), view, restricted)
+    values = _read("snapshot", given, "existing", "nodes", "selected", "invocation", *source)
+    query = SnapshotQuery(*(values.pop(name) for name in source))
+    return RunContext(**values), query
 
 
 def read_in_place(given: Mapping[str, object]) -> RunContext:
     """Of adapter.tablestore_check_in_place()."""
-    return _run_context(_MacroValues("check_in_place", given, ("nodes", "selected", "invocation")))
+    return RunContext(**_read("check_in_place", given, "nodes", "selected", "invocation"))
 
 
 def read_seed(given: Mapping[str, object]) -> SeedContext:
     """Of adapter.tablestore_seed()."""
-    names = ("column_types", "quote_columns", "existing", "nodes", "selected", "invocation")
-    values = _MacroValues("seed", given, names)
-    types = values.mapping_or_none("column_types")
-    return SeedContext(_run_context(values), types or {}, values.flag("quote_columns"))
+    own = ("column_types", "quote_columns")
+    values = _read("seed", given, *own, "existing", "nodes", "selected", "invocation")
+    types, quotes = (values.pop(name) for name in own)
+    return SeedContext(RunContext(**values), types or {}, quotes)
 
 
 def read_changes(given: Mapping[str, object]) -> InputContext:
     """Of adapter.tablestore_changes()."""
-    values = _MacroValues("changes", given, ("target", "model", "full_refresh"))
-    return InputContext(
-        target=values.relation_or_none("target"),
-        model=values.mapping("model"),
-        full_refresh=values.flag("full_refresh"),
-    )
+    return InputContext(**_read("changes", given, "target", "model", "full_refresh"))
 
 
 def read_stream(given: Mapping[str, object]) -> InputContext:
     """Of adapter.tablestore_stream()."""
-    values = _MacroValues("stream", given, ("target", "model", "nodes", "explained"))
-    return InputContext(
-        target=values.relation_or_none("target"),
-        model=values.mapping("model"),
-        nodes=values.mapping("nodes"),
-        explained=values.function_or_none("explained"),
+    return InputContext(**_read("stream", given, "target", "model", "nodes", "explained"))
+
+
+def _read(call: str, given: Mapping[str, object], *names: str) -> dict[str, Any]:
+    """The arguments of one call of a macro, by name. Raises FixRequest TS1889."""
+    missing = [name for name in names if name not in given]
+    extra = [name for name in given if name not in names]
+    if missing or extra:
+        raise _wrong_names(call, names, missing, extra)
+    found = {}
+    for name in names:
+        expected, read = _KINDS[name]
+        try:
+            found[name] = read(given[name])
+        except _WrongTypeError:
+            raise _wrong_type(call, name, given[name], expected) from None
+    return found
+
+
+class _WrongTypeError(Exception):
+    """The value is none of the expected type."""
+
+
+def _typed(kind: type | Callable[[Any], bool], *, if_none: object = _WrongTypeError) -> Callable[[Any], Any]:
+    """A reader of values of this type; None is `if_none`, where that is given."""
+
+    def read(value: Any) -> Any:  # noqa: ANN401 - of dbt's macros
+        if value is None and if_none is not _WrongTypeError:
+            return if_none
+        if not (isinstance(value, kind) if isinstance(kind, type) else kind(value)):
+            raise _WrongTypeError
+        return value
+
+    return read
+
+
+def _read_texts(value: object) -> tuple[str, ...]:
+    if isinstance(value, list | tuple | set | frozenset) and all(isinstance(one, str) for one in value):
+        return tuple(value)
+    raise _WrongTypeError
+
+
+def _read_batch(value: Any) -> BatchInterval | None:  # noqa: ANN401 - dbt's BatchContext, or the same as a mapping
+    """None outside microbatch runs."""
+    if value is None or value == {}:
+        return None
+    parts = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
+    start, end = parts.get("event_time_start"), parts.get("event_time_end")
+    if not isinstance(start, datetime) or not isinstance(end, datetime):
+        raise _WrongTypeError
+    return BatchInterval(start, end)
+
+
+def _is_function(value: object) -> bool:
+    return callable(value) and not isinstance(value, Undefined)  # which is callable, too
+
+
+_TEXT = ("a text", _typed(str))
+_TEXT_OR_NONE = ("a text or none", _typed(str, if_none=None))
+_TEXTS = ("a list of texts", _read_texts)
+_FLAG = ("true or false", _typed(bool, if_none=False))  # dbt gives none for a flag that nobody set
+_MAPPING = ("a mapping", _typed(Mapping))
+_RELATION = ("a relation or none", _typed(TablestoreRelation, if_none=None))
+# argument -> what is expected, and its reader: a name means the same in each call
+_KINDS: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
+    **dict.fromkeys(("existing", "target"), _RELATION),
+    **dict.fromkeys(("full_refresh", "quote_columns"), _FLAG),
+    **dict.fromkeys(("event_time", "compiled"), _TEXT_OR_NONE),
+    **dict.fromkeys(("invocation", "source", "text", "view", "restricted"), _TEXT),
+    **dict.fromkeys(("selected", "key"), _TEXTS),
+    **dict.fromkeys(("nodes", "model"), _MAPPING),
+    "column_types": ("a mapping", _typed(Mapping, if_none=None)),
+    "explained": ("a function or none", _typed(_is_function, if_none=None)),
+    "batch": ("dbt's batch with two times, or none", _read_batch),
+}
+
+
+def _wrong_names(
+    call: str, names: Collection[str], missing: Collection[str], extra: Collection[str]
+) -> FixRequest:
+    found = [f"{kind} {', '.join(some)}" for kind, some in (("missing", missing), ("extra", extra)) if some]
+    return FixRequest(
+        "TS1889",
+        f"the arguments of adapter.tablestore_{call}() are not those of this version",
+        why=f"expected the names {', '.join(names)}; {'; '.join(found)}",
+        fix=f"remove the macro of the project that calls adapter.tablestore_{call}(), or install dbt-tablestore again",
     )
 
 
-def _run_context(values: _MacroValues) -> RunContext:
-    return RunContext(
-        invocation=values.text("invocation"),
-        nodes=values.mapping("nodes"),
-        selected=values.texts("selected"),
-        existing=values.relation_or_none("existing") if "existing" in values.names else None,
-        batch=values.batch("batch") if "batch" in values.names else None,
+def _wrong_type(call: str, name: str, value: object, expected: str) -> FixRequest:
+    return FixRequest(
+        "TS1889",
+        f"argument {name!r} of adapter.tablestore_{call}() has the wrong type",
+        why=f"expected {expected}, got {reprlib.repr(value)} ({type(value).__name__})",
+        fix=f"correct {name!r} in the config of the model, or in the macro that passes it",
     )
-
-
-class _MacroValues:
-    """The arguments of one call of a macro. Raises FixRequest TS1889."""
-
-    def __init__(self, call: str, given: Mapping[str, object], names: Collection[str]) -> None:
-        self._call, self._given, self.names = f"adapter.tablestore_{call}", given, names
-        missing = [name for name in names if name not in given]
-        extra = [name for name in given if name not in names]
-        if missing or extra:
-            raise self._wrong_names(missing, extra)
-
-    def text(self, name: str) -> str:
-        return self._typed(name, str, "a text")
-
-    def text_or_none(self, name: str) -> str | None:
-        return self._typed_or_none(name, str, "a text or none")
-
-    def flag(self, name: str) -> bool:
-        """dbt gives none for a flag that nobody set."""
-        return bool(self._typed_or_none(name, bool, "true or false"))
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        value = self._given[name]
-        if isinstance(value, list | tuple | set | frozenset) and all(isinstance(one, str) for one in value):
-            return tuple(value)
-        raise self._wrong_type(name, "a list of texts")
-
-    def mapping(self, name: str) -> Mapping[str, Any]:
-        value = self._given[name]
-        if not isinstance(value, Mapping):
-            raise self._wrong_type(name, "a mapping")
-        return value
-
-    def mapping_or_none(self, name: str) -> Mapping[str, Any] | None:
-        return None if self._given[name] is None else self.mapping(name)
-
-    def relation_or_none(self, name: str) -> TablestoreRelation | None:
-        return self._typed_or_none(name, TablestoreRelation, "a relation or none")
-
-    def function_or_none(self, name: str) -> Callable[[str], str] | None:
-        value = self._given[name]  # an undefined value of Jinja is callable
-        if value is not None and (isinstance(value, Undefined) or not callable(value)):
-            raise self._wrong_type(name, "a function or none")
-        return value
-
-    def batch(self, name: str) -> BatchInterval | None:
-        """dbt gives its BatchContext or the same as a mapping; nothing outside microbatch runs."""
-        value: Any = self._given[name]
-        if value is None or value == {}:
-            return None
-        parts = value if isinstance(value, Mapping) else getattr(value, "__dict__", {})
-        start, end = parts.get("event_time_start"), parts.get("event_time_end")
-        if not isinstance(start, datetime) or not isinstance(end, datetime):
-            raise self._wrong_type(name, "dbt's batch with two times, or none")
-        return BatchInterval(start, end)
-
-    def _typed(self, name: str, kind: type[T], expected: str) -> T:
-        value = self._given[name]
-        if not isinstance(value, kind):
-            raise self._wrong_type(name, expected)
-        return value
-
-    def _typed_or_none(self, name: str, kind: type[T], expected: str) -> T | None:
-        return None if self._given[name] is None else self._typed(name, kind, expected)
-
-    def _wrong_names(self, missing: Collection[str], extra: Collection[str]) -> FixRequest:
-        found = [
-            f"{kind} {', '.join(some)}" for kind, some in (("missing", missing), ("extra", extra)) if some
-        ]
-        return FixRequest(
-            "TS1889",
-            f"the arguments of {self._call}() are not those of this version",
-            why=f"expected the names {', '.join(self.names)}; {'; '.join(found)}",
-            fix=f"remove the macro of the project that calls {self._call}(), or install dbt-tablestore again",
-        )
-
-    def _wrong_type(self, name: str, expected: str) -> FixRequest:
-        value = self._given[name]
-        return FixRequest(
-            "TS1889",
-            f"argument {name!r} of {self._call}() has the wrong type",
-            why=f"expected {expected}, got {reprlib.repr(value)} ({type(value).__name__})",
-            fix=f"correct {name!r} in the config of the model, or in the macro that passes it",
-        )

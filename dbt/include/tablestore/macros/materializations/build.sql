@@ -51,9 +51,10 @@
 {%- endmacro -%}
 
 
-{%- macro tablestore_end_build(target_relation) -%}
+{#- The end of every materialization; of views, comments are in their statement. -#}
+{%- macro tablestore_end_build(target_relation, for_relation=True, for_columns=True) -%}
   {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
-  {%- do persist_docs(target_relation, model) -%}
+  {%- do persist_docs(target_relation, model, for_relation, for_columns) -%}
   {{ run_hooks(post_hooks, inside_transaction=True) }}
   {{ run_hooks(post_hooks, inside_transaction=False) }}
   {{ return({'relations': [target_relation]}) }}

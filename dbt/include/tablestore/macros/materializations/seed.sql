@@ -20,9 +20,5 @@
   {%- set rows = agate_table.rows | length -%}
   {%- do tablestore_store_main('-- dbt seed: ' ~ rows ~ ' rows into ' ~ target_relation.render(), response) -%}
 
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
-  {%- do persist_docs(target_relation, model) -%}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(tablestore_end_build(target_relation)) }}
 {%- endmaterialization -%}

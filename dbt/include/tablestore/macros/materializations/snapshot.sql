@@ -28,11 +28,7 @@
     {%- do tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
   {%- endif -%}
 
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
-  {%- do persist_docs(target_relation, model) -%}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(tablestore_end_build(target_relation)) }}
 {%- endmaterialization -%}
 
 

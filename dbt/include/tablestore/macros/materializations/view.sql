@@ -18,11 +18,7 @@
     {{ statement_text }}
   {%- endcall -%}
 
-  {%- do apply_grants(target_relation, config.get('grants'), should_revoke=False) -%}
-  {%- do persist_docs(target_relation, model, for_relation=False, for_columns=False) -%}
-  {{ run_hooks(post_hooks, inside_transaction=True) }}
-  {{ run_hooks(post_hooks, inside_transaction=False) }}
-  {{ return({'relations': [target_relation]}) }}
+  {{ return(tablestore_end_build(target_relation, for_relation=False, for_columns=False)) }}
 {%- endmaterialization -%}
 
 
