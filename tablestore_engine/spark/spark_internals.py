@@ -34,6 +34,23 @@ class KnownFile:
     listed: str
 
 
+def single(package: Jvm, name: str) -> Jvm:
+    """A Scala object."""
+    return getattr(getattr(package, f"{name}$"), "MODULE$")
+
+
+def _looked_up(path: str) -> cached_property[Jvm]:
+    """An attribute of SparkInner: what lies at a path from it, where `Name$` is a Scala object."""
+
+    def look(inner: SparkInner) -> Jvm:
+        found: Jvm = inner
+        for name in path.split("."):
+            found = single(found, name[:-1]) if name.endswith("$") else getattr(found, name)
+        return found
+
+    return cached_property(look)
+
+
 class SparkInner:
     """Of one session; `of` gives the one that has looked names up before."""
 
@@ -252,37 +269,35 @@ class SparkInner:
 
     # ---- looked up once ------------------------------------------------------------------------------------
 
+    _of_rows = _looked_up("_sql.classic.Dataset.ofRows")
+    _sql = _looked_up("_jvm.org.apache.spark.sql")
+    _catalyst = _looked_up("_sql.catalyst")
+    _hash_map = _looked_up("_jvm.java.util.HashMap")
+    _to_scala_map = _looked_up("_jvm.PythonUtils.toScalaMap")
+    _to_seq = _looked_up("_jvm.PythonUtils.toSeq")
+    _option = _looked_up("_jvm.scala.Option.apply")
+    _file_status = _looked_up("_jvm.org.apache.hadoop.fs.FileStatus")
+    _known_listings = _looked_up("_sql.execution.datasources.SharedInMemoryCache")
+    _path = _looked_up("_jvm.org.apache.hadoop.fs.Path")
+    _file_index = _looked_up("_sql.execution.datasources.InMemoryFileIndex")
+    _no_cache = _looked_up("_sql.execution.datasources.NoopCache$")
+    _compute_time = _looked_up("_catalyst.optimizer.ComputeCurrentTime$.apply")
+    _without_pipes = _looked_up("_expressions.EliminatePipeOperators$.apply")
+    _new_id = _looked_up("_expressions.NamedExpression$.newExprId")
+    _to_column = _looked_up("_sql.classic.ExpressionUtils$.column")
+    _optimizer = _looked_up("_catalyst.optimizer")
+    _logical = _looked_up("_catalyst.plans.logical")
+    _expressions = _looked_up("_catalyst.expressions")
+    _local_relation = _looked_up("_logical.LocalRelation")
+    _inner_join = _looked_up("_catalyst.plans.Inner$")
+    _literal = _looked_up("_catalyst.expressions.Literal")
+    _alias = _looked_up("_catalyst.expressions.Alias")
+    _project = _looked_up("_catalyst.plans.logical.Project")
+    _unsafe_array = _looked_up("_catalyst.expressions.UnsafeArrayData")
+
     @property
     def _jvm(self) -> Jvm:
         return self._session._jvm
-
-    @cached_property
-    def _of_rows(self) -> Jvm:
-        return self._sql.classic.Dataset.ofRows
-
-    @cached_property
-    def _sql(self) -> Jvm:
-        return self._jvm.org.apache.spark.sql
-
-    @cached_property
-    def _catalyst(self) -> Jvm:
-        return self._sql.catalyst
-
-    @cached_property
-    def _hash_map(self) -> Jvm:
-        return self._jvm.java.util.HashMap
-
-    @cached_property
-    def _to_scala_map(self) -> Jvm:
-        return self._jvm.PythonUtils.toScalaMap
-
-    @cached_property
-    def _to_seq(self) -> Jvm:
-        return self._jvm.PythonUtils.toSeq
-
-    @cached_property
-    def _option(self) -> Jvm:
-        return self._jvm.scala.Option.apply
 
     @cached_property
     def _nil(self) -> Jvm:
@@ -293,97 +308,20 @@ class SparkInner:
         return self._session.sparkContext._gateway
 
     @cached_property
-    def _file_status(self) -> Jvm:
-        return self._jvm.org.apache.hadoop.fs.FileStatus
-
-    @cached_property
-    def _known_listings(self) -> Jvm:
-        return self._sql.execution.datasources.SharedInMemoryCache
-
-    @cached_property
-    def _path(self) -> Jvm:
-        return self._jvm.org.apache.hadoop.fs.Path
-
-    @cached_property
-    def _file_index(self) -> Jvm:
-        return self._sql.execution.datasources.InMemoryFileIndex
-
-    @cached_property
-    def _no_cache(self) -> Jvm:
-        return single(self._sql.execution.datasources, "NoopCache")
-
-    @cached_property
-    def _compute_time(self) -> Jvm:
-        return single(self._catalyst.optimizer, "ComputeCurrentTime").apply
-
-    @cached_property
     def _current_like(self) -> Jvm:
         return single(self._catalyst.trees, "TreePattern").CURRENT_LIKE()
-
-    @cached_property
-    def _without_pipes(self) -> Jvm:
-        return single(self._expressions, "EliminatePipeOperators").apply
-
-    @cached_property
-    def _new_id(self) -> Jvm:
-        return single(self._expressions, "NamedExpression").newExprId
-
-    @cached_property
-    def _to_column(self) -> Jvm:
-        return single(self._sql.classic, "ExpressionUtils").column
-
-    @cached_property
-    def _optimizer(self) -> Jvm:
-        return self._catalyst.optimizer
-
-    @cached_property
-    def _logical(self) -> Jvm:
-        return self._catalyst.plans.logical
-
-    @cached_property
-    def _expressions(self) -> Jvm:
-        return self._catalyst.expressions
-
-    @cached_property
-    def _local_relation(self) -> Jvm:
-        return self._logical.LocalRelation
-
-    @cached_property
-    def _inner_join(self) -> Jvm:
-        return single(self._catalyst.plans, "Inner")
 
     @cached_property
     def _no_hint(self) -> Jvm:
         return single(self._logical, "JoinHint").NONE()
 
     @cached_property
-    def _literal(self) -> Jvm:
-        return self._catalyst.expressions.Literal
-
-    @cached_property
-    def _alias(self) -> Jvm:
-        return self._catalyst.expressions.Alias
-
-    @cached_property
-    def _project(self) -> Jvm:
-        return self._catalyst.plans.logical.Project
-
-    @cached_property
     def _one_row(self) -> Jvm:
         return self._catalyst.plans.logical.OneRowRelation()
 
     @cached_property
-    def _unsafe_array(self) -> Jvm:
-        return self._catalyst.expressions.UnsafeArrayData
-
-    @cached_property
     def _bytes_start(self) -> int:
         return int(self._jvm.org.apache.spark.unsafe.Platform.BYTE_ARRAY_OFFSET)
-
-
-def single(package: Jvm, name: str) -> Jvm:
-    """A Scala object."""
-    return getattr(getattr(package, f"{name}$"), "MODULE$")
 
 
 def _is_missing_constructor(error: Py4JError) -> bool:
