@@ -84,7 +84,7 @@ def changes_are_followed(monkeypatch: pytest.MonkeyPatch) -> None:
 
     Suites that do not import dbt are not made to: it takes two seconds.
     """
-    if (run_costs := sys.modules.get("dbt.adapters.tablestore.inputs.run_choice")) is not None:
+    if (run_costs := sys.modules.get("dbt.adapters.tablestore.plan.run_costs")) is not None:
         monkeypatch.setattr(run_costs, "MARGIN_SECONDS", float("inf"))
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dbt.adapters.tablestore.inputs import run_choice
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs, Followed
-from dbt.adapters.tablestore.inputs.run_choice import RUNS_PROPERTY, PastRun, RunHistory
+from dbt.adapters.tablestore.inputs.run_choice import RUNS_PROPERTY
+from dbt.adapters.tablestore.plan import run_costs
+from dbt.adapters.tablestore.plan.run_costs import PastRun, RunHistory
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_changed_keys_soundness import (
     KEYED,
@@ -275,7 +276,7 @@ def test_all_rows_are_computed_where_that_was_cheaper(feed: Shop, monkeypatch: p
     total = sum(feed.engine.table(f"demo.{name}").facts().rows for name in ("orders", "products"))
     run(feed, *names, evaluated="all rows")
     assert feed.response("star")["seconds_expected"] == {"changes": None, "all rows": None}
-    monkeypatch.setattr(run_choice, "MARGIN_SECONDS", -1e9)  # all rows are always cheaper by enough
+    monkeypatch.setattr(run_costs, "MARGIN_SECONDS", -1e9)  # all rows are always cheaper by enough
     for amount in (50, 60):
         put(feed, "orders", {"id": [5], "customer": [4], "product": [9], "amount": [amount]})
         feed.dbt("run", "--select", *names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dbt.adapters.tablestore.inputs.run_choice import AGE, FACTOR, MARGIN_SECONDS, PastRun, RunHistory
+from dbt.adapters.tablestore.plan.run_costs import AGE, FACTOR, MARGIN_SECONDS, PastRun, RunHistory
 
 WHOLE, CHANGES = True, False
 FIRST = (WHOLE, 1_000_000, 2.0)
