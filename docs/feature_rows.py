@@ -285,14 +285,19 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         _has("manifest compaction", f"{STORE}/test_maintenance.py::test_manifests_are_merged"),
         _has("rollback and restore", f"{IT}/interop/test_lifecycle.py::test_restored_tables_go_on"),
         _has("tags made by hand", f"{IT}/interop/test_in_turns.py::test_tags_of_java_are_ours"),
+        _has(
+            "tags made by commits for each period, tags with a retention",
+            f"{STORE}/test_automatic_tags.py::test_random_histories_have_the_tags_of_a_walk_over_all_snapshots",
+            f"{STORE}/test_automatic_tags.py::test_tags_go_when_their_time_is_over",
+        ),
         _reads(
-            "tags made by commits, callbacks",
-            "our commits make no tags and call no Java class; `tablestore tag`",
-            "tags made by commits",
+            "tags by watermark or batch, or named by numbers; callbacks",
+            "commits make tags by the time of their snapshot, and call no Java class",
+            "tags by another rule",
             "commit callbacks",
             r"(commit|tag)\.callbacks?(\..+)?|commit\.callback\..+",
-            r"tag\.(automatic-creation|automatic-completion|creation-.+|period-.+|batch\..+|create-success-file|"
-            r"callback.*|num-retained-max|default-time-retained|time-expire-enabled)",
+            r"tag\.(period-formatter|creation-period-duration)",
+            r"tag\.(automatic-completion|batch\..+|create-success-file|callback.*)",
         ),
         _has(
             "branches, fast-forward",

@@ -146,6 +146,10 @@ class CommitExpired(FixRequest):
     """TS1394: the commit was made before, and its snapshot has expired since."""
 
 
+class TagTaken(FixRequest):
+    """TS1319: a tag of that name is there, of another snapshot."""
+
+
 class FixData(TablestoreError, ValueError):
     """The rows break a rule of their table; the table is as it was.
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport
+from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.tag_period import wall_clock
 from tablestore_engine.warehouse.write_report import WriteReport
 
 
@@ -32,14 +35,22 @@ class TableStates(TableHandle):
         newest = self.store.latest()
         return None if newest is None else newest.id
 
-    def tag(self, name: str, snapshot_id: int | None = None) -> None:
+    def tag(
+        self, name: str, snapshot_id: int | None = None, *, time_retained: timedelta | None = None
+    ) -> None:
         """Name a snapshot, by default the newest. Expiry keeps it as long as it has a name.
+
+        `time_retained`: the tag is deleted when it is older; None: as `tag.default-time-retained` of the table says.
 
         >>> orders.tag("month_end")
         >>> orders.scan(tag="month_end")
         Scan('demo.orders', snapshot=1)
         """
-        self.store.tags.create(name, snapshot_id)
+        store = self.store
+        retained = TableTraits(store.schema).tag_retained if time_retained is None else time_retained
+        store.tags.create(
+            name, snapshot_id, create_time=wall_clock(store.runtime.now_ms()), time_retained=retained
+        )
         self.warehouse.iceberg.follow(self.identifier)
 
     def create_tag(self, name: str, snapshot: int | None = None) -> None:

@@ -67,6 +67,8 @@ class ExpiredTable:
     def lines(self) -> list[str]:
         """For people."""
         found = [one.line for one in self.report.staged]
+        said = "would be deleted" if self.is_dry else "is deleted"
+        found += [f"{self.table}: tag {name} {said}: its time is over" for name in self.report.tags]
         if self.is_gone:
             return found
         return [*found, f"{self.table}: {_summary(self.report, is_dry=self.is_dry)}"]
@@ -83,6 +85,7 @@ class ExpiredTable:
             return common
         return {
             **common,
+            "tags": list(report.tags),
             "snapshots": report.snapshots,
             "first": report.first if report.snapshots else None,
             "last": report.end - 1 if report.snapshots else None,

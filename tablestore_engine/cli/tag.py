@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from datetime import timedelta
 
+from tablestore_engine.cli.expire import duration_ms
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
@@ -17,6 +19,8 @@ def _register_tag(parser: argparse.ArgumentParser) -> Run:
     add_place(create)
     create.add_argument("name", help="name of the tag")
     create.add_argument("--snapshot", type=int, metavar="N", help="snapshot id (default: the newest)")
+    text = "delete the tag when it is older than this, as in 30d (default: tag.default-time-retained of the table)"
+    create.add_argument("--time-retained", metavar="TIME", help=text)
     delete = actions.add_parser(
         "delete", help="remove a tag", description="Remove a tag; the snapshot stays."
     )
@@ -30,7 +34,9 @@ def _tag(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         if arguments.action == "create":
-            table.tag(arguments.name, arguments.snapshot)
+            text = arguments.time_retained
+            kept = None if text is None else timedelta(milliseconds=duration_ms("--time-retained", text))
+            table.tag(arguments.name, arguments.snapshot, time_retained=kept)
         elif arguments.action == "delete":
             table.delete_tag(arguments.name)
         tags = table.list_tags()

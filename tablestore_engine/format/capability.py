@@ -117,6 +117,19 @@ def _other_function(schema: TableSchema) -> str | None:
     return None
 
 
+def _other_tags(schema: TableSchema) -> str | None:
+    """A table whose commits make tags, by another time or with other names than ours do."""
+    if option_in("tag.automatic-creation", allowed=("", "none"))(schema) is None:
+        return None
+    rules = (
+        option_in("tag.automatic-creation", allowed=("process-time",)),
+        option_in("tag.period-formatter", allowed=("with_dashes",)),
+        option_like(r"tag\.creation-period-duration"),
+        option_in("tag.automatic-completion"),
+    )
+    return next((found for rule in rules if (found := rule(schema)) is not None), None)
+
+
 def _bucket(wanted: Callable[[TableSchema, int], bool]) -> Detect:
     def detect(schema: TableSchema) -> str | None:
         return f"bucket={schema.bucket_count}" if wanted(schema, schema.bucket_count) else None
@@ -197,8 +210,8 @@ CAPABILITIES: tuple[Capability, ...] = (
         "Iceberg readers would see an old state: no catalog is updated", read=True,
     ),
     Capability(
-        "tags made by commits", option_in("tag.automatic-creation", allowed=("", "none")),
-        "our commits make no tags", read=True,
+        "tags by another rule", _other_tags, "our commits make tags by the time of their snapshot, named with dashes",
+        read=True, fix="set tag.automatic-creation to none there",
     ),
     Capability("commit callbacks", option_like(r"commit\.callbacks"), "no Java class is called here", read=True),
     Capability(

@@ -43,11 +43,14 @@ NOT_BUILT = (
         r"(commit|tag)\.callbacks?(\..+)?|commit\.callback\..+", "no Java class is called after a commit"
     ),
     NotBuilt(
-        r"tag\.(automatic-creation|automatic-completion|creation-.+|period-.+|batch\..+|create-success-file|"
-        r"callback.*|num-retained-max|default-time-retained|time-expire-enabled)",
-        "tags are neither made nor expired by commits",
-        ("none", "false"),
-        "leave it out; make tags by `tablestore tag`, and drop those that are no longer needed",
+        r"tag\.(period-formatter|creation-period-duration)",
+        "the name of such a tag can be a number, which would be taken for the id of a snapshot",
+        ("with_dashes",),
+    ),
+    NotBuilt(
+        r"tag\.(automatic-completion|batch\..+|create-success-file|callback.*)",
+        "commits make tags by the time of their snapshot, one for a snapshot, and no file beside them",
+        ("false",),
     ),
     NotBuilt(
         r"partition\.(mark-done.*|idle-time-to-done|time-interval|end-input-to-done)",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from functools import cached_property
 
 import pyarrow as pa
@@ -25,6 +26,7 @@ from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.merge_engine_registry import get_engine
 from tablestore_engine.options import MERGE_ENGINES, OptionSet, StatsMode, check_expiration_strategy
 from tablestore_engine.store.retention import PartitionRule, Retention
+from tablestore_engine.store.tag_period import TagRule, read_retained, read_tag_rule
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -198,6 +200,21 @@ class TableTraits:
             time_format=self._options.time_format("partition.timestamp-formatter"),
             most=self._options.integer("partition.expiration-max-num"),
         )
+
+    @cached_property
+    def tag_rule(self) -> TagRule | None:
+        """Which tags commits make; None: none. Raises FixRequest TS1376."""
+        return read_tag_rule(self._options)
+
+    @cached_property
+    def tag_retained(self) -> timedelta | None:
+        """How long a new tag stays; None: until it is deleted."""
+        return read_retained(self._options)
+
+    @cached_property
+    def expires_tags(self) -> bool:
+        """Whether a tag goes when the time for which it was to be kept is over."""
+        return self._options.boolean("tag.time-expire-enabled")
 
     @cached_property
     def partition_interval_ms(self) -> int:

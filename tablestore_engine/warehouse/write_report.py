@@ -18,7 +18,8 @@ class WriteReport(CommitCounts):
     `log`: where the messages of this call lie, None without a log; `staged` names the branch of a staged snapshot
     (then nothing is published). `schema_id` is the schema of the snapshot. `is_empty`: there was
     nothing to commit, and `snapshot_id` is the one that stayed. `expired`: old snapshots that expired after the
-    commit; `not_expired`: why that failed, which changes nothing about the commit. `partitions`: the partitions that
+    commit; `not_expired`: why that failed, which changes nothing about the commit. `tags`: those that it made by the
+    table's options. `partitions`: the partitions that
     expired after the commit, None when none were due. `partitions_trouble`: why that ended early. `iceberg_trouble`:
     why Iceberg metadata was not written; the next commit writes it. `chosen_buckets`, `seen`: as of
     CommitReport.
@@ -36,6 +37,7 @@ class WriteReport(CommitCounts):
     is_empty: bool = False
     expired: int = 0
     not_expired: str | None = None
+    tags: tuple[str, ...] = ()
     partitions: PartitionReport | None = None
     partitions_trouble: str | None = None
     iceberg_trouble: str | None = None
@@ -62,6 +64,7 @@ class WriteReport(CommitCounts):
             text += " · bucket=auto: " + _bucket_words(self.chosen_buckets)
         if self.log is not None and self.log.ranges:
             text += f" · {self.log.summary()}"
+        text += "".join(f" · tag {name}" for name in self.tags)
         return text + notes_after_commit(
             self.partitions, self.partitions_trouble, self.not_expired, self.iceberg_trouble
         )

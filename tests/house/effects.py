@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Callable, Mapping
-from datetime import date
+from datetime import date, datetime
 from pathlib import Path
 from unittest.mock import patch
 
@@ -27,9 +27,11 @@ from tablestore_engine.lsm.levels import level_count
 from tablestore_engine.options import check_options
 from tablestore_engine.spi import drop_expired
 from tablestore_engine.sql import statement as sql
+from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.position import Part, decode_position
 from tablestore_engine.warehouse.statements.row_statements import insert_mode
@@ -298,6 +300,25 @@ def _remaining(later_ms: int) -> See:
     return see
 
 
+def _tagged(*days: str, **base: str) -> See:
+    """Tags after commits at noon of these days of November 2023, those whose time is over at the end left out."""
+
+    def see(root: Path, options: Options) -> object:
+        said = {key.replace("_", "-").replace("--", "."): text for key, text in base.items()}
+        make_table(root, options={"tag.automatic-creation": "process-time", **said, **options})
+        for number, day in enumerate(days):
+            start = int(datetime.fromisoformat(f"2023-11-{day}+00:00").timestamp() * 1000)
+            store = open_table(root, runtime=seeded_runtime(number, start_ms=start))
+            put(store, row(number))
+            rule = TableTraits(store.schema).tag_rule
+            if rule is not None:
+                make_due_tags(store.context, rule)
+        expire_tags(store.context)
+        return [(name, store.tags.get(name).time_retained) for name in store.tags.list_names()]
+
+    return see
+
+
 def _expired_by_a_write(root: Path, options: Options) -> object:
     """The same when only commits expire, on a table that we made."""
     forever = {
@@ -537,6 +558,12 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         lambda root, options: _remaining(_HOUR_MS)(root, {"snapshot.num-retained.max": "10", **options}),
     ),
     "tablestore.staged-retention": ((None, "2 h", "never"), _still_staged),
+    "tag.automatic-creation": (("none", "process-time"), _tagged("02")),
+    "tag.creation-period": ((None, "hourly", "two-hours"), _tagged("02T11:30")),
+    "tag.creation-delay": ((None, "30 min"), _tagged("02", "03T00:10")),
+    "tag.num-retained-max": ((None, "1"), _tagged("02", "03", "04")),
+    "tag.default-time-retained": ((None, "36 h"), _tagged("02", "04")),
+    "tag.time-expire-enabled": ((None, "false"), _tagged("02", "04", tag__default_time_retained="36 h")),
     "partition.expiration-time": (
         (None, "7 d", "30 d"),
         _left_by_expiry(row(1, "2023-11-01"), row(2, "2023-09-01")),

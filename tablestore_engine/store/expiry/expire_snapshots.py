@@ -69,7 +69,8 @@ class DroppedStage:
 class ExpireReport:
     """Snapshots first <= id < end went (dry run: would go), with so many files; `bytes` of those whose size is known.
 
-    `reason`: why the snapshot `end` stays. `again`: as of Choice. `staged`: staged snapshots that went before them.
+    `reason`: why the snapshot `end` stays. `again`: as of Choice. `staged`: staged snapshots that went before them;
+    `tags`: tags whose time was over.
 
     >>> orders.expire(keep=1, dry_run=True).snapshots
     0
@@ -82,6 +83,7 @@ class ExpireReport:
     reason: str
     again: NextLook | None = field(default=None, compare=False)
     staged: tuple[DroppedStage, ...] = ()
+    tags: tuple[str, ...] = ()
 
     @property
     def snapshots(self) -> int:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
-from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.errors import NotFound, TagTaken
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.snapshot import Tag, decode_tag, encode_tag
@@ -28,8 +29,18 @@ class TagStore:
     layout: TableLayout
     snapshots: SnapshotStore
 
-    def create(self, name: str, snapshot_id: int | None = None) -> Tag:
-        """Name a snapshot (default: the newest). Raises FixRequest TS1319, NotFound TS1302, TS1320."""
+    def create(
+        self,
+        name: str,
+        snapshot_id: int | None = None,
+        *,
+        create_time: datetime | None = None,
+        time_retained: timedelta | None = None,
+    ) -> Tag:
+        """Name a snapshot (default: the newest). Raises FixRequest TS1319, NotFound TS1302, TS1320.
+
+        `time_retained`: how long after `create_time`, of UTC, the tag stays; without both it stays until it is deleted.
+        """
         if snapshot_id is None:
             snapshot_id = self.snapshots.find_latest_id()
             if snapshot_id is None:
@@ -40,13 +51,14 @@ class TagStore:
                     fix="write to the table first",
                 )
         path = self.layout.tag_path(name)
-        tag = Tag(self.snapshots.get(snapshot_id))
+        is_kept = time_retained is not None
+        tag = Tag(self.snapshots.get(snapshot_id), create_time if is_kept else None, time_retained)
         data = encode_tag(tag)
         is_new = self.fileio.create_exclusive(path, data) or claim_over(
             self.fileio, path, data, self._is_foreign, self.snapshots.check_table
         )
-        if not is_new and self.get(name) != tag:
-            raise FixRequest(
+        if not is_new and self.get(name).snapshot != tag.snapshot:
+            raise TagTaken(
                 "TS1319",
                 f"tag {name!r} of {self.layout.root} exists already",
                 why=f"it names snapshot {self.get(name).snapshot.id}",
@@ -77,14 +89,19 @@ class TagStore:
         self.get(name)
         self.fileio.delete(self.layout.tag_path(name))
 
+    def list_names(self) -> tuple[str, ...]:
+        """Names of the files: also a tag that a former table of this name left, which `get` does not find."""
+        names = [status.name for status in self.fileio.list(self.layout.tag_dir)]
+        return tuple(name.removeprefix(TAG_PREFIX) for name in names if name.startswith(TAG_PREFIX))
+
     def list_all(self) -> Mapping[str, int]:
         """Name → snapshot id, by name."""
         found: dict[str, int] = {}
-        for status in self.fileio.list(self.layout.tag_dir):
-            if status.name.startswith(TAG_PREFIX):
-                snapshot = decode_tag(self.fileio.read(status.path), status.path).snapshot
-                if not self.snapshots.is_foreign(snapshot):
-                    found[status.name.removeprefix(TAG_PREFIX)] = snapshot.id
+        for name in self.list_names():
+            path = self.layout.tag_path(name)
+            snapshot = decode_tag(self.fileio.read(path), path).snapshot
+            if not self.snapshots.is_foreign(snapshot):
+                found[name] = snapshot.id
         return found
 
     def _is_foreign(self, data: bytes) -> bool:

@@ -1,9 +1,9 @@
 """Expiry of the tables of a warehouse: behind each commit what is due, and what somebody asks for.
 
 CHANGE     when snapshots expire (option tablestore.expire-on-commit)
-Steps      behind a commit: does the table want it → partitions that are due (a commit) → how far this process knows its
-           log to be → store.expiry.expire_snapshots
-           when asked: the log is asked how far it is → store.expiry.expire_snapshots
+Steps      behind a commit: tags of periods that have ended → does the table want more → partitions that are due (a
+           commit) → how far this process knows its log to be → store.expiry.expire_snapshots
+           when asked: the log is asked how far it is → tags whose time is over → store.expiry.expire_snapshots
 INVARIANT  what the log of a table lacks never expires; a log whose progress is not known keeps everything.
 INVARIANT  a commit that stands is reported as one: when expiring behind it fails, the report says so, and no file that
            anybody needs is gone. Only a log that lacks the expiry of partitions is an error: work is left to do.
@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
+from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
 from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
 from tablestore_engine.store.expiry.expiry_rules import Hold, NextLook
@@ -58,6 +59,8 @@ class Expiry:
             seen = report.seen
             store = self.stores.get(identifier) if seen is None else self.stores.open(identifier)
             traits = TableTraits(store.schema if seen is None else seen.schema)
+            if traits.tag_rule is not None and report.snapshot_id is not None:
+                report = replace(report, tags=make_due_tags(store.context, traits.tag_rule))
             if not traits.expires_on_commit:
                 return report
             looked = self._look_at_partitions(identifier, store, traits, publishes=publishes)
@@ -114,7 +117,9 @@ class Expiry:
         check_request(identifier, keep, older_than_ms)
         store = self.stores.get(identifier)
         rules = wanted_rules(TableTraits(store.schema).retention, keep, older_than_ms)
-        return store.expire(rules, log=self._ask_hold(identifier), dry_run=dry_run)
+        log = self._ask_hold(identifier)
+        tags = expire_tags(store.context, dry_run=dry_run)
+        return replace(store.expire(rules, log=log, dry_run=dry_run), tags=tags)
 
     def _find_hold(self, identifier: Identifier, traits: TableTraits) -> Hold | None:
         """What this process knows from publishing; asks nobody."""

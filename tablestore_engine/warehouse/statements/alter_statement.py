@@ -44,12 +44,15 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
+from tablestore_engine.store.tag_period import check_tag_rule
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1340, TS1574, option errors."""
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1340, TS1376, TS1574,
+    option errors.
+    """
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
@@ -154,8 +157,9 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
         known = OPTIONS.get(key)
         if known is not None and not known.mutable and schema.options.get(key) != value:
             raise _fixed_option(schema, key, value)
-    check_rule(schema, wanted)
     changed = set_options(schema, changes)
+    check_rule(changed, wanted)
+    check_tag_rule(changed.options)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     return changed

@@ -32,6 +32,7 @@ from tablestore_engine.lsm.merge_options import check_merge_options, engine_defa
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.table_traits import has_log
+from tablestore_engine.store.tag_period import check_tag_rule
 from tablestore_engine.warehouse.write.row_columns import with_types
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
@@ -68,7 +69,7 @@ def plan_target(
     table: str,
     new_uuid: str,
 ) -> TargetPlan:
-    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS11xx (columns, types, options)."""
+    """Raises FixRequest TS1010-TS1013, TS1026, TS1027, TS1087, TS1340, TS1376, TS11xx (columns, types, options)."""
     check_options(spec.options, stored={} if current is None else current.options)
     if current is None or on_schema_change is OnSchemaChange.REPLACE:
         check_collations(columns)
@@ -78,6 +79,7 @@ def plan_target(
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
+        check_tag_rule(first.options)
         check_merge_options(first)
         check_schema(first)
         check_iceberg(first)
@@ -86,6 +88,7 @@ def plan_target(
     changed = _with_columns(current, columns, on_schema_change, table)
     changed = _with_options(changed, spec, table)
     check_rule(changed, spec.options)
+    check_tag_rule(changed.options)
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:
         changed = _in_order(changed, columns)

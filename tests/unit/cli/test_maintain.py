@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,12 +18,14 @@ from tests.unit.store.test_conversion import MERGED
 from .conftest import Run, orders
 
 
-def test_tags_come_and_go(run: Run) -> None:
+def test_tags_come_and_go(run: Run, engine: Engine) -> None:
     """A tag is created on a snapshot or the newest, listed with its snapshot, and deleted."""
     assert run("tag", "create", "demo.orders", "old", "--snapshot", "1", "--json").json == {"old": 1}
     assert run("tag", "create", "demo.orders", "new", "--json").json == {"new": 3, "old": 1}
     assert run("tag", "delete", "demo.orders", "old", "--json").json == {"new": 3}
     assert run("tag", "list", "demo.orders", "--json").json == {"new": 3}
+    run("tag", "create", "demo.orders", "short", "--time-retained", "36h")
+    assert engine.table("demo.orders").store.tags.get("short").time_retained == timedelta(hours=36)
 
 
 def test_a_missing_tag_is_an_error(run: Run) -> None:
