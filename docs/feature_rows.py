@@ -73,7 +73,9 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         ),
         _has("hybrid reads", f"{IT}/kafka/test_trouble.py::test_hybrid_read_at_every_snapshot"),
         _has(
-            "merge-on-read", f"{STORE}/test_scan.py::test_merge_on_read_tables_of_others_show_the_newest_rows"
+            "merge-on-read, under every merge engine",
+            f"{STORE}/test_scan.py::test_merge_on_read_tables_of_others_show_the_newest_rows",
+            f"{IT}/interop/test_merge_engines.py::test_java_s_table_that_merges_on_read_is_read_and_converted",
         ),
         _has(
             "consumers that hold back expiry",
@@ -90,12 +92,6 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "system tables, also `$audit_log`, `$binlog`, `$ro`",
             f"{IT}/interop/test_system_tables.py::test_a_table_of_java_shows_the_same_here",
             f"{IT}/interop/test_system_tables.py::test_a_table_of_ours_shows_the_same_in_java",
-        ),
-        _reads(
-            "columns that the comparison of a changelog leaves out",
-            "the changelog would have more rows",
-            "columns that a changelog ignores",
-            r"changelog-producer\.row-deduplicate-ignore-fields",
         ),
         _other(
             "options that make every read one of the past, of a range or of a branch",
@@ -178,16 +174,16 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
     ),
     "Changelog and log system": (
         _has(
-            "producers none and lookup",
+            "producers none, input and lookup, and changes between them",
             f"{IT}/interop/test_changelog.py::test_java_sees_each_of_our_changes_once",
+            f"{IT}/interop/test_changelog_producers.py::test_our_changelog_is_java_s",
         ),
         _has(
-            "row-deduplicate",
+            "row-deduplicate, with ignored columns",
             "tests/unit/store/test_task_runner.py::test_identical_row",
+            f"{STORE}/test_changelog_producers.py::test_ignored_columns_are_stored_and_not_told",
         ),
-        _reads(
-            "producers input and full-compaction", "this changelog is not produced here", "changelog producer"
-        ),
+        _reads("producer full-compaction", "Paimon refuses it beside deletion vectors", "changelog producer"),
         _has(
             "Kafka as log system: transactional, exactly once",
             f"{IT}/kafka/test_exactly_once.py::test_kill_at_every_point_then_run_again",

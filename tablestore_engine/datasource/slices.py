@@ -21,7 +21,7 @@ from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.read.scan import is_merged
+from tablestore_engine.store.read.scan import check_told, is_merged
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID, ChangelogFiles
@@ -62,6 +62,7 @@ def plan_files(
     context: TableContext, snapshot: Snapshot, schema: TableSchema, at: Position
 ) -> list[FileSlice]:
     """Files of a snapshot as changelogs told it, by size; one slice for a reader that is within its rows."""
+    check_told(context.scanner, snapshot)
     entries = context.scanner.told_entries(snapshot, schema=schema)
     slices = group_files(entries, by_bucket=is_merged(schema))
     if at.rows:

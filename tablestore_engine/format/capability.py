@@ -193,8 +193,10 @@ CAPABILITIES: tuple[Capability, ...] = (
         "aggregate function", _other_function, f"only {', '.join(AGGREGATE_FUNCTIONS)} are known",
     ),
     Capability(
-        "changelog producer", option_in("changelog-producer", allowed=("none", "lookup")),
-        "this changelog is not produced here", read=True, fix=_CONVERT,
+        "changelog producer", option_in("changelog-producer", allowed=("none", "lookup", "input")),
+        "Paimon refuses it beside deletion vectors; lookup has the same changes, with each commit", read=True,
+        fix="leave 'changelog-producer' out for a new table (lookup); a table of another engine: "
+        "`tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped",
     ),
     Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
     Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
@@ -221,10 +223,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability(
         "changelogs that outlive snapshots", option_like(r"changelog\.(num-retained\.(min|max)|time-retained)"),
         "our expiry deletes a changelog with its snapshot", read=True,
-    ),
-    Capability(
-        "columns that a changelog ignores", option_like(r"changelog-producer\.row-deduplicate-ignore-fields"),
-        "the changelog would have more rows", read=True,
     ),
     # files
     Capability("manifest format", option_in("manifest.format", allowed=("", "avro")), "only Avro manifests are read"),

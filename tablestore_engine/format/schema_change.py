@@ -24,7 +24,12 @@ from tablestore_engine.format.schema import (
 from tablestore_engine.format.type_text import type_to_text
 
 FIRST = ""  # the `after` of a column that comes before all others
-_COLUMN_LISTS = ("bucket-key", "sequence.field", "rowkind.field")  # options whose value names columns
+_COLUMN_LISTS = (
+    "bucket-key",
+    "sequence.field",
+    "rowkind.field",
+    "changelog-producer.row-deduplicate-ignore-fields",
+)  # options whose value names columns
 _FIELDS = "fields."
 _GROUP = ".sequence-group"
 

@@ -114,18 +114,26 @@ def decide(result: MergeResult, *, identical: Mask | None = None) -> Decision:
     )
 
 
-def changelog_rows(result: MergeResult, decision: Decision) -> ChangelogRowNumbers:
-    """The changelog of a decision, in key order (incoming rows are), -U before +U."""
-    old_keys = result.hits[decision.replaced]
+def changelog_rows(
+    result: MergeResult, decision: Decision, unlogged: Mask | None = None
+) -> ChangelogRowNumbers:
+    """The changelog of a decision, in key order (incoming rows are), -U before +U. `unlogged`: hits without one."""
+    replaced, written = decision.replaced, decision.written
     has_old = np.zeros(len(result.deletes), dtype=np.bool_)
-    has_old[old_keys] = True
+    has_old[result.hits[replaced]] = True
+    if unlogged is not None:
+        silent = np.zeros(len(result.deletes), dtype=np.bool_)
+        silent[result.hits[unlogged]] = True
+        silent &= ~result.deletes
+        replaced, written = replaced[~silent[result.hits[replaced]]], written[~silent[written]]
+    old_keys = result.hits[replaced]
     old_kinds = np.where(result.deletes[old_keys], RowKind.DELETE, RowKind.UPDATE_BEFORE)
-    new_kinds = np.where(has_old[decision.written], RowKind.UPDATE_AFTER, RowKind.INSERT)
-    order = np.argsort(np.concatenate([2 * old_keys, 2 * decision.written + 1]), kind="stable")
+    new_kinds = np.where(has_old[written], RowKind.UPDATE_AFTER, RowKind.INSERT)
+    order = np.argsort(np.concatenate([2 * old_keys, 2 * written + 1]), kind="stable")
     from_old = np.zeros(len(order), dtype=np.bool_)
     from_old[: len(old_keys)] = True
     return ChangelogRowNumbers(
-        rows=np.concatenate([decision.replaced, decision.written])[order],
+        rows=np.concatenate([replaced, written])[order],
         from_old=from_old[order],
         kinds=np.concatenate([old_kinds, new_kinds]).astype(np.int8)[order],
     )

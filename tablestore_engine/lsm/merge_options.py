@@ -22,6 +22,7 @@ _OF_ENGINES = {
     "partial-update.remove-record-on-delete": "partial-update",
     "partial-update.remove-record-on-sequence-group": "partial-update",
 }
+UNLOGGED = "changelog-producer.row-deduplicate-ignore-fields"
 # merge engine → options of a new table that differ from those of other keyed tables
 _DEFAULTS: Mapping[str, Mapping[str, str]] = {"first-row": {"deletion-vectors.enabled": "false"}}
 
@@ -40,6 +41,7 @@ def check_merge_options(schema: TableSchema) -> None:
     engine = get_engine(name, schema)
     if engine.keeps_stored:
         _check_keeps_stored(name, schema)
+    _check_unlogged(schema)
 
 
 def _check_keeps_stored(name: str, schema: TableSchema) -> None:
@@ -47,11 +49,29 @@ def _check_keeps_stored(name: str, schema: TableSchema) -> None:
         raise refused_option(
             "sequence.field", f"merge-engine {name} keeps the row that came first, whatever its values are"
         )
+    if schema.options.get("changelog-producer", "none") not in ("none", "lookup"):
+        raise refused_option("changelog-producer", f"merge-engine {name} has none or lookup, as in Paimon")
     if schema.options.get("deletion-vectors.enabled", "false").strip().lower() == "true":
         raise refused_option(
             "deletion-vectors.enabled",
             f"merge-engine {name} replaces no row, and Paimon refuses both together",
         )
+
+
+def _check_unlogged(schema: TableSchema) -> None:
+    """Columns that a changelog ignores: of rows that it compares."""
+    options = OptionSet(schema.options)
+    for column in options.columns(UNLOGGED):
+        if column not in schema.field_names or column in schema.primary_keys:
+            raise refused_option(
+                UNLOGGED, f"there is no column {column!r} outside the key", "correct the column"
+            )
+        if not options.boolean("changelog-producer.row-deduplicate"):
+            raise refused_option(UNLOGGED, "only 'changelog-producer.row-deduplicate' = 'true' compares rows")
+        if schema.options.get("changelog-producer", "none") != "lookup":
+            raise refused_option(
+                UNLOGGED, "only 'changelog-producer' = 'lookup' compares rows for the changelog"
+            )
 
 
 def _check_fields(name: str, schema: TableSchema) -> None:

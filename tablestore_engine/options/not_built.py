@@ -64,10 +64,6 @@ NOT_BUILT = (
     ),
     # which rows and changes there are
     NotBuilt(
-        r"changelog-producer\.row-deduplicate-ignore-fields",
-        "changelog-producer.row-deduplicate compares all columns",
-    ),
-    NotBuilt(
         r"fields\..+\.(nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
         r"(partial-update|first-row|deduplicate)\.ignore-delete",
         "no merge engine that is built reads it",

@@ -4,6 +4,8 @@ Steps      table with snapshots: a snapshot without rows that names the new sche
            table without: the schema file alone is the change, since no rows are read with it
 INVARIANT  a change of comments alone is COMPACT, which says that every row is what it was: statements, verdicts and
            staged rows that were computed before stay right.
+INVARIANT  the changelog producer does not change while rows wait in level 0: the old one may have sent their changes,
+           or may not, and the new one is asked when they are taken in.
 INVARIANT  a change is made from the table's schema at the base of its commit: of two changes at once none is lost.
 """
 
@@ -19,6 +21,7 @@ from tablestore_engine.store.commit.commit import CommitIdentity, Committer
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
+from tablestore_engine.store.read.scan import waiting_rows
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -59,6 +62,7 @@ def _commit_change(context: TableContext, committer: Committer, change: SchemaCh
         changed = change(current)
         is_new = not is_same_schema(changed, current)
         if is_new:
+            _check_waiting(context, base, current, changed)
             changed = context.schemas.numbered(
                 replace(changed, time_millis=context.runtime.now_ms()), claim, above=current
             )
@@ -71,3 +75,15 @@ def _commit_change(context: TableContext, committer: Committer, change: SchemaCh
     retries = TableTraits(context.latest_schema()).retries_max
     committer.commit(plan, CommitIdentity.of(context.runtime, None, None), retries_max=lambda: retries)
     return planned[0]
+
+
+def _check_waiting(
+    context: TableContext, base: Snapshot | None, current: TableSchema, changed: TableSchema
+) -> None:
+    """Raises FixRequest TS1670."""
+    before, after = TableTraits(current), TableTraits(changed)
+    if base is None or not current.is_keyed or before.changelog_producer == after.changelog_producer:
+        return
+    waiting = [one for one in context.scanner.live_entries(base) if not one.file.level]
+    if waiting:
+        raise waiting_rows(context.layout.location, waiting, "'changelog-producer' cannot change")

@@ -104,6 +104,16 @@ class TableContext:
         """The newest snapshot, now or as the operation saw it."""
         return self.snapshots.find_latest() if self.seen is None else self.seen.snapshot
 
+    def tells_all(self, since: int, until: int | None = None) -> bool:
+        """Whether changelogs have both rows of each change of the snapshots (since, until], None: the newest. Their
+        schemas may name several producers; a snapshot that is gone may have had any schema before.
+        """
+        start = self.snapshots.find(since + 1) or self.snapshots.find(since)
+        end = self.newest_snapshot() if until is None else self.snapshots.find(until)
+        last = (self.latest_schema() if end is None else self.schema_at(end)).id
+        first = min(last, 0 if start is None else start.schema_id)
+        return all(TableTraits(self.schemas.get(number)).tells_all for number in range(first, last + 1))
+
     def get_snapshot(self, number: int) -> Snapshot:
         """Snapshot N, read unless the operation saw it. Raises NotFound TS1302."""
         seen = None if self.seen is None else self.seen.snapshot

@@ -83,6 +83,16 @@ class TableTraits:
         return get_producer(self._stored("changelog-producer", "none"))
 
     @cached_property
+    def unlogged_columns(self) -> tuple[str, ...]:
+        """An update of these columns alone has no changelog."""
+        return self._options.columns("changelog-producer.row-deduplicate-ignore-fields")
+
+    @property
+    def tells_all(self) -> bool:
+        """Whether its changelog has the row before and the row after of every change."""
+        return not self.schema.is_keyed or (self.changelog_producer.is_complete and not self.unlogged_columns)
+
+    @cached_property
     def told_level(self) -> int:
         """From this level on rows have been in a changelog; those below it come with a later snapshot."""
         if not self.schema.is_keyed:

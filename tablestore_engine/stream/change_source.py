@@ -24,6 +24,7 @@ from tablestore_engine.format.schema import CHANGE_COLUMNS, TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.difference import with_kind
+from tablestore_engine.store.read.scan import check_told
 from tablestore_engine.store.read.scan_rows import read_batches
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.position import Part, Position
@@ -160,6 +161,7 @@ class ChangelogFiles:
 
     def _open(self, at: Position, snapshot: Snapshot) -> tuple[int | None, Iterable[pa.Table]]:
         if at.part is Part.FULL:
+            check_told(self._parts.scanner, snapshot)
             plan = self._parts.scanner.plan_told(snapshot, schema=self._schema)
             batches = read_batches(self._parts.fileio, plan, self.columns, skip=at.rows)
             tables = (with_kind(pa.Table.from_batches([one]), RowKind.INSERT) for one in batches)

@@ -63,11 +63,13 @@ def plan_changes(
 
     Raises FixRequest TS1474 (position), TS1481 (`only`), NotFound TS1317 (branch), TS1310.
     """
-    if only and _is_lossy(store.schema):
-        raise _lossy(store)
     newest = store.latest()
     end = newest if branch is None else store.on_staged(branch).latest()
     since = None if position is None else _find(store, newest, position)
+    if only and not (
+        TableTraits(store.schema).tells_all and (since is None or store.context.tells_all(since))
+    ):
+        raise _lossy(store)
     if branch is None and since is not None and most is not None and newest is not None:
         cut = store.context.get_snapshot(min(newest.id, since + most))
         end = cut if store.context.schema_at(cut).id == store.context.schema_at(newest).id else newest
@@ -125,7 +127,7 @@ def count_changed_rows(store: TableStore, found: ChangesInput, *, at_most: bool 
     Raises NotFound TS1302 for a snapshot that is gone.
     """
     between = found.between
-    if between.since is None or (found.step is not None and _is_lossy(store.schema)):
+    if between.since is None or (found.step is not None and not store.context.tells_all(between.since)):
         return None
     last = between.until
     counts = []
@@ -181,18 +183,14 @@ def _find(store: TableStore, newest: Snapshot | None, position: str) -> int:
     return found
 
 
-def _is_lossy(schema: TableSchema) -> bool:
-    """Whether an update comes as +I, and nothing says which row it replaced."""
-    return schema.is_keyed and TableTraits(schema).changelog_producer.reads_delta
-
-
 def _lossy(store: TableStore) -> FixRequest:
     return FixRequest(
         "TS1481",
         f"changes of {store.location} do not say what its rows were before",
-        why="it has a key and 'changelog-producer' = 'none': a row that replaces another comes as a new one",
-        fix="build the table again with 'changelog-producer' = 'lookup', our default; or keep the model up by "
-        "incremental_strategy='changed_keys', which compares all rows then",
+        why="'changelog-producer' is none or input, or was since the last run, or the changelog leaves columns out "
+        "(changelog-producer.row-deduplicate-ignore-fields)",
+        fix="set 'changelog-producer' = 'lookup', our default, and build what reads the changes again; or keep the "
+        "model up by incremental_strategy='changed_keys', which compares all rows then",
     )
 
 

@@ -207,7 +207,7 @@ def _find_end(store: TableStore, name: SnapshotName) -> _End:
 def _published(store: TableStore, first: _End, second: _End) -> ComparedStates:
     low, high = sorted((first, second), key=lambda one: one.id)
     files, is_kept = None, first.kept is not None or second.kept is not None
-    if is_kept or not tells_both_rows(store.schema):
+    if is_kept or not tells_both_rows(store, low.id, high.id):
         files = StateDifference(low.state(store), high.state(store))
     tags = (first.tag, second.tag)
     return ComparedStates(
@@ -221,7 +221,7 @@ def _staged(store: TableStore, staged: StagedSnapshot, other: _End, *, is_back: 
     found = ComparedStates(
         store, low, high, low, high, staged, ("", other.tag) if is_back else (other.tag, "")
     )
-    if other.kept is not None or not tells_both_rows(found.seen.schema):
+    if other.kept is not None or not tells_both_rows(found.seen, low, high):
         start = other if other.id == low else _End(low)
         after = OneState(found.seen, staged.snapshot)
         found = replace(

@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
-from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.difference import Difference
 from tablestore_engine.store.files.file_read import FileReader
@@ -24,10 +23,12 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.change_source import result_schema, told_rows
 
 
-def tells_both_rows(schema: TableSchema) -> bool:
-    """Whether changelogs have the row before and the row after of each change that a reader sees."""
-    traits = TableTraits(schema)
-    return not schema.is_keyed or (traits.has_inbox and traits.changelog_producer.writes_at_merge)
+def tells_both_rows(store: TableStore, first: int, last: int) -> bool:
+    """Whether changelogs have the row before and the row after of each change of the snapshots (first, last] that a
+    reader sees.
+    """
+    schema = store.schema
+    return not schema.is_keyed or (TableTraits(schema).has_inbox and store.context.tells_all(first, last))
 
 
 @dataclass(frozen=True)

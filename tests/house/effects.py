@@ -148,6 +148,18 @@ def _changelog(root: Path, options: Options) -> object:
     return sum(pq.read_table(path).num_rows for path in _data(root, "changelog"))
 
 
+def _changelog_with(base: Options) -> See:
+    """The same where the row came with another `n`."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options={**base, **options})
+        put(store, row(1))
+        put(store, row(1, n=5))
+        return rows_of(store), sum(pq.read_table(path).num_rows for path in _data(root, "changelog"))
+
+    return see
+
+
 _AGGREGATION = {"merge-engine": "aggregation"}
 _PARTIAL = {"merge-engine": "partial-update"}
 _SUM = {"fields.n.aggregate-function": "sum"}
@@ -521,7 +533,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     ),
     "sequence.field": ((None, "n"), _survivor({})),
     "sequence.field.sort-order": ((None, "descending"), _survivor({"sequence.field": "n"})),
-    "changelog-producer": (("lookup", "none"), _changelog),
+    "changelog-producer": (("lookup", "none", "input"), _changelog),
+    "changelog-producer.row-deduplicate-ignore-fields": (
+        (None, "n"),
+        _changelog_with({"changelog-producer.row-deduplicate": "true"}),
+    ),
     "changelog-producer.row-deduplicate": ((None, "true"), _changelog),
     "deletion-vectors.enabled": (("true", "false"), _after_a_delete),
     "deletion-vectors.bitmap64": ((None, "true"), _vector_magic),

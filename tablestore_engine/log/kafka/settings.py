@@ -34,6 +34,7 @@ from tablestore_engine.log.message_envelope import ChangelogMode, resolve_mode
 from tablestore_engine.options import OptionSet, check_options, parse_duration_ms
 
 MARKER_SUFFIX = "__snapshots"
+_IGNORED = "changelog-producer.row-deduplicate-ignore-fields"
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,238}")
 
 
@@ -160,14 +161,21 @@ def _is_of_log(key: str) -> bool:
 
 
 def _check_changelog(values: OptionSet, table: str, *, is_keyed: bool) -> None:
-    """Without a changelog nothing says which rows a snapshot deleted or overwrote. Raises FixRequest TS1737."""
-    if is_keyed and values.values.get("changelog-producer", "none") == "none":  # absent is none on disk
+    """A topic has every change with the row before and after it, or there is no topic. Raises FixRequest TS1737."""
+    producer = values.values.get("changelog-producer", "").strip().lower() or "none"  # absent is none on disk
+    ignored = values.values.get(_IGNORED)
+    why = {
+        "none": "deletes and overwrites would never reach the topic",
+        "input": "the topic would have the rows as they were written: late rows, repeated keys, deletes of nothing",
+        "full-compaction": "changes would come with full compactions only; Paimon refuses it with deletion vectors",
+    }.get(producer, f"updates of {ignored} alone would never reach the topic" if ignored else "")
+    if is_keyed and why:
+        key, value = (_IGNORED, ignored) if producer == "lookup" else ("changelog-producer", producer)
         raise FixRequest(
             "TS1737",
-            f"{table} cannot have a log without a changelog",
-            why="'changelog-producer' = 'none' with 'log.system' = 'kafka': deletes and overwrites would never reach "
-            "the topic",
-            fix="leave 'changelog-producer' out (lookup is the default), or build the table without a log",
+            f"{table} cannot have a log without a complete changelog",
+            why=f"'{key}' = '{value}' with 'log.system' = 'kafka': {why}",
+            fix=f"leave '{key}' out (changelog-producer is lookup by default), or build the table without a log",
         )
 
 

@@ -168,8 +168,7 @@ def _settle(
         else batch.numbers[decision.written]
     )
     run = RunRows(take_rows(result.rows, decision.written), numbers)
-    writes_log = files.traits.changelog_producer.writes_at_merge
-    log = _changelog(files, result, found, decision, run) if writes_log else None
+    log = _changelog(files, result, found, decision, run) if _writes_log(files, target) else None
     absent = sum(len(one.positions) for one in found.absent)
     return _Settled(run, log, _dead_rows(found, decision), decision, absent)
 
@@ -242,13 +241,15 @@ def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
 
 def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
     """Which columns of the old rows are needed: None is all of them."""
-    if (
-        files.traits.changelog_producer.writes_at_merge
-        or target.skip_identical
-        or files.traits.merge_engine.combines
-    ):
+    if _writes_log(files, target) or target.skip_identical or files.traits.merge_engine.combines:
         return None
     return files.traits.sequence_fields if batch.sequence is not None else ()
+
+
+def _writes_log(files: DataFiles, target: Target) -> bool:
+    """Rows that a statement replaces came from nobody: `input` has their changes, too."""
+    producer = files.traits.changelog_producer
+    return producer.writes_at_merge or (producer.writes_input and target.picks is not None)
 
 
 def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool, into_empty: bool) -> MergeResult:
@@ -285,6 +286,15 @@ def _identical(batch: Batch, target: Target, found: _Found, result: MergeResult)
     return rows_identical(take_rows(result.rows, result.hits), found.old.select(batch.rows.column_names))
 
 
+def _unlogged(files: DataFiles, found: _Found, result: MergeResult) -> Mask | None:
+    """Hits whose rows differ in columns that the changelog ignores at most; None: no column is ignored."""
+    ignored = files.traits.unlogged_columns
+    if not ignored or found.old is None:
+        return None
+    names = [name for name in result.rows.column_names if name not in ignored]
+    return rows_identical(take_rows(result.rows.select(names), result.hits), found.old.select(names))
+
+
 def _changelog(
     files: DataFiles, result: MergeResult, found: _Found, decision: Decision, run: RunRows
 ) -> RunRows:
@@ -292,7 +302,7 @@ def _changelog(
     if not len(decision.replaced) and not found.absent:
         return run
     names = result.rows.column_names
-    wanted = changelog_rows(result, decision)
+    wanted = changelog_rows(result, decision, _unlogged(files, found, result))
     olds = [] if found.old is None else [found.old]
     old_count = sum(old.num_rows for old in olds)
     number_of = np.zeros(result.rows.num_rows, dtype=np.int64)

@@ -18,7 +18,7 @@ from typing import Any
 
 from pyroaring import BitMap
 
-from tablestore_engine.errors import FixData, NotFound, Unsupported
+from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.capability import check_data_file, check_readable
@@ -297,6 +297,31 @@ class Scanner:
             replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
             for file in files
         ]
+
+
+def check_told(scanner: Scanner, snapshot: Snapshot) -> None:
+    """A reader that begins with the whole table and goes on with changes gets every row. Raises FixRequest TS1670.
+
+    Level 0 is no part of the table yet, and its changes were sent when it was written, where the producer is none or
+    input: such a reader would never see them.
+    """
+    traits = TableTraits(scanner.schemas.get(snapshot.schema_id))
+    if not traits.has_inbox or traits.told_level:
+        return
+    waiting = [one for one in scanner.live_entries(snapshot) if not one.file.level]
+    if waiting:
+        raise waiting_rows(scanner.layout.location, waiting, "a reader of changes cannot begin with all rows")
+
+
+def waiting_rows(location: str, waiting: Sequence[ManifestEntry], what: str) -> FixRequest:
+    """FixRequest TS1670."""
+    rows = sum(one.file.row_count for one in waiting)
+    return FixRequest(
+        "TS1670",
+        f"{what} while rows wait in level 0 of {location}",
+        why=f"other engines wrote {rows} rows, which no reader shows before a compaction",
+        fix="run `tablestore compact` for the table, then run this again",
+    )
 
 
 def _every_bucket(_: BucketId) -> bool:

@@ -197,7 +197,9 @@ class _Plans:
     def _replayed(self, base: Snapshot) -> Planned:
         schema = self._own_schema
         has_changelog = self.staged.snapshot.changelog_manifest_list is not None
-        if not schema.is_keyed or not has_changelog or not TableTraits(schema).merge_engine.newest_wins:
+        traits = TableTraits(schema)
+        is_told = schema.is_keyed and has_changelog and traits.tells_all
+        if not is_told or not traits.merge_engine.newest_wins:
             raise self._moved(base)
         if self._replay is None:
             self._replay = RowsWrite(self.context, self._request(schema, base))

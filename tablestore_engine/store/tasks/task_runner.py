@@ -27,6 +27,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.data_files import DataFiles
 from tablestore_engine.store.merge.compact_runs import compact_runs
 from tablestore_engine.store.merge.compact_small_files import compact_small_files
+from tablestore_engine.store.merge.input_changelog import write_input
 from tablestore_engine.store.merge.level_zero import read_level_zero
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
@@ -152,7 +153,14 @@ def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketCha
         skip_identical=task.picks is not None or files.traits.skips_identical,
     )
     batch = batch_of(rows, task.kinds, files.traits, replaces=task.picks is not None)
-    return merge_batch(files, task.state, batch, target, cache)
+    change = merge_batch(files, task.state, batch, target, cache)
+    if task.picks is not None or not files.traits.changelog_producer.writes_input:
+        return change
+    try:
+        return replace(change, changelog=write_input(files, task.state, rows, task.kinds, level=task.level))
+    except StorageError:
+        files.discard(task.state, change.created)
+        raise
 
 
 def _append(files: DataFiles, task: Append) -> BucketChange:

@@ -44,6 +44,7 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
+from tablestore_engine.store.table_traits import TableTraits, has_log
 from tablestore_engine.store.tag_period import check_tag_rule
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
@@ -156,13 +157,30 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     for key, value in changes.items():
         known = OPTIONS.get(key)
         if known is not None and not known.mutable and schema.options.get(key) != value:
-            raise _fixed_option(schema, key, value)
+            if key != "changelog-producer" or not schema.is_keyed:
+                raise _fixed_option(schema, key, value)
+            _check_producer(schema, value)
     changed = set_options(schema, changes)
     check_rule(changed, wanted)
     check_tag_rule(changed.options)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     return changed
+
+
+def _check_producer(schema: TableSchema, value: str | None) -> None:
+    """Each snapshot is read by the producer of its own schema, so it may change; a log needs lookup, and tables whose
+    readers merge are changed by the engine that writes them. Raises FixRequest TS1022.
+    """
+    if not TableTraits(schema).has_inbox:
+        why = "this engine does not write the table, so the changelog comes from another one"
+        fix = "convert the table: `tablestore convert`, or change the option in the engine that writes it"
+    elif has_log(schema.options) and value != "lookup":
+        why = "the table has a log, and only 'lookup' gives its topic every change"
+        fix = "build a table without a log (dbt run --full-refresh)"
+    else:
+        return
+    raise FixRequest("TS1022", "option 'changelog-producer' cannot change", why=why, fix=fix)
 
 
 def _fixed_option(schema: TableSchema, key: str, value: str | None) -> FixRequest:

@@ -48,4 +48,6 @@ def plan_conversion(store: TableStore, buckets: int | None, new_uuid: str) -> Sc
 
 def _is_written_here(schema: TableSchema) -> bool:
     producer = schema.options.get("changelog-producer", "none")
-    return TableTraits(schema).has_inbox and producer in ("none", "lookup") and schema.bucket_count > 0
+    return (
+        TableTraits(schema).has_inbox and producer in ("none", "lookup", "input") and schema.bucket_count > 0
+    )
