@@ -23,7 +23,7 @@ from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, W
 from tablestore_engine.devservers.hadoop_jars import fetch_s3_jars
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import parse_address
-from tablestore_engine.spark.read_way import ReadWay
+from tablestore_engine.spark.spark_settings import ReadWay
 
 _TABLE, _AGAIN, _BUCKETS = "demo.t", 3, 12
 GOALS = {"native": 1.3, "portable": 3.0}

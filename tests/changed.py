@@ -30,7 +30,8 @@ REAL_PARTS: dict[str, tuple[str, ...]] = {
     **{f"{ENGINE}/{name}": ("ingest",) for name in ("ingest", "postgres")},
     **{f"{ENGINE}/{name}": ("kafka",) for name in ("log", "stream", "devservers")},
     **{
-        f"{ENGINE}/{name}": () for name in ("api", "spi", "cli", "display.py", "error_values.py", "errors.py")
+        f"{ENGINE}/{name}": ()
+        for name in ("api", "spi", "cli", "display.py", "lazy_names.py", "error_values.py", "errors.py")
     },
     f"{ENGINE}/fileio": ("s3",),
     f"{ENGINE}/options": ("adapter",),

@@ -40,7 +40,7 @@ def kill_workers(seed: int, kills: int, folder: Path, url: str) -> dict[str, int
         stack.enter_context(
             patch("tablestore_engine.warehouse.write.frame_rows.collect_small", lambda _: None)
         )
-        stack.enter_context(patch("tablestore_engine.spark.write.SMALL_BYTES", 0))
+        stack.enter_context(patch("tablestore_engine.spark.task_placement.SMALL_BYTES", 0))
         engine = stack.enter_context(open_engine(folder / "spark-warehouse", url, master=_MASTER))
         topic = f"chaos-executors-{seed}-{SYSTEM.new_uuid()}"
         engine.create_database("d")

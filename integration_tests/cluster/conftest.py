@@ -17,7 +17,7 @@ from integration_tests.cluster.worker_python import worker_python
 from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.devservers.spark_cluster import ClusterInfo, WorkerSize, start_cluster, stop_cluster
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement
 from tests.doses import examples
 
 SIZE = WorkerSize(cores=1, memory="1g")
@@ -60,7 +60,7 @@ def engine(settings: SparkSettings, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     """Every task that reads or writes rows is a Spark task, however small. The application ends with the test: it has
     all cores, and a driver of another test would wait for ever.
     """
-    monkeypatch.setattr(write, "SMALL_BYTES", -1)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", -1)
     with Engine(warehouse_address(str(tmp_path / "warehouse")), spark=settings) as opened:
         opened.create_database("demo")
         opened.sql("select 1")

@@ -16,7 +16,7 @@ from pathlib import Path
 from integration_tests.cluster.faults import Fault
 from integration_tests.cluster.work import prepare, run
 from tablestore_engine.api import Engine, SparkSettings
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement
 
 _SECONDS = 900  # an upper bound for a run that hangs; no result depends on it
 
@@ -53,7 +53,7 @@ def start(order: Order) -> int:
 def main(text: str) -> None:
     """Perform the order."""
     order = Order(**json.loads(text))
-    write.SMALL_BYTES = -1
+    task_placement.SMALL_BYTES = -1
     with open_engine(order) as engine:
         engine.sql("select 1")
         if order.prepares:

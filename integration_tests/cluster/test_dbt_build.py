@@ -8,7 +8,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import SparkSettings
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # dbt's own deprecations are not ours to fail on
 TOTALS = """
@@ -29,7 +29,7 @@ def test_build_on_a_cluster_gives_tables_increments_tests_and_streams(
     """Two builds with tasks on the workers: a keyed table with deletes, a full table, an append-only incremental model,
     a streaming model that counts on from its state, and all tests.
     """
-    monkeypatch.setattr(write, "SMALL_BYTES", -1)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", -1)
     shop = Shop(tmp_path)
     shop.output["spark"] = {"master": settings.master, "conf": dict(settings.conf)}
     shop.write("models/events.sql", EVENTS)

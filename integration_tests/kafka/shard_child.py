@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 
 from tablestore_engine.api import Engine, SparkSettings
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement
 
 
 def main(warehouse: str, url: str, master: str) -> None:
     """Prints how far the log is."""
-    write.SMALL_BYTES = -1
+    task_placement.SMALL_BYTES = -1
     log = {"kafka.bootstrap.servers": url}
     with Engine(warehouse, log=log, spark=SparkSettings(master), environ={}) as engine:
         engine.sql("select 1")

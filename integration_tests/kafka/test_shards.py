@@ -220,7 +220,7 @@ def test_large_logs_are_sent_by_spark_tasks(
         settings = new_table(engine, broker.url)
         change(engine, 5)
         with monkeypatch.context() as large:
-            large.setattr("tablestore_engine.spark.write.SMALL_BYTES", -1)
+            large.setattr("tablestore_engine.spark.task_placement.SMALL_BYTES", -1)
             large.setattr(ShardExecutors, "plan", plan)
             large.setattr(table_publisher, "send_shard", refuse)
             report = engine.table("d.t").publish()

@@ -18,7 +18,7 @@ from tablestore_engine.devservers.s3_server import S3ServerInfo
 from tablestore_engine.errors import DataFileGone
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import parse_address
-from tablestore_engine.spark.read_way import ReadWay
+from tablestore_engine.spark.spark_settings import ReadWay
 from tests.doses import cases
 
 _PLAIN = WriteSpec(table=TableSpec(options={"bucket": "-1"}))

@@ -8,7 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark.session import SparkSettings, open_session
+from tablestore_engine.spark.session import open_session
+from tablestore_engine.spark.spark_settings import SparkSettings
 
 
 @pytest.fixture(scope="session")

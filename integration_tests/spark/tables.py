@@ -15,7 +15,8 @@ from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.read_way import ChosenReads, ReadWay
+from tablestore_engine.spark.read_way import ChosenReads
+from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.sql.table_version import TableVersion
 
 LOCAL_READS = ChosenReads(ReadWay.LINKS, LocalFileIO("/"), "these tests write into folders")

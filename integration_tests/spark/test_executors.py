@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from tablestore_engine.api import Engine, SparkSettings, TableSpec
 from tablestore_engine.errors import NotFound
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement, write
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.spark.lazy_session import LazySession
 from tablestore_engine.store.table_store import TableStore
@@ -28,7 +28,7 @@ Work = Callable[[TableStore], None]
 @pytest.fixture
 def runner(spark: SparkSession, warehouse: str, monkeypatch: pytest.MonkeyPatch) -> Executors:
     """Every task that reads a stored file from end to end goes to Spark, on the session of all tests."""
-    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
     session = LazySession(SparkSettings("local[2]"), ScratchPlace(warehouse))
     same = session.get()._jsparkSession.equals(spark._jsparkSession)
     assert same  # the Python object may be another one: RDD.toDF of an earlier test makes its own active
@@ -211,7 +211,7 @@ def test_statements_on_executors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     and counts are those of the same statement in the driver.
     """
     driver = _run_statements(tmp_path / "driver")
-    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
     monkeypatch.setattr(write, "SMALL_ROWS", 0)
     jobs: list[int] = []
     monkeypatch.setattr(frame_rows, "write_distributed", _counted(jobs, frame_rows.write_distributed))

@@ -26,8 +26,8 @@ from tablestore_engine.api import (
 )
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.spark import arrow_read, deletion_bitmap_literal, plan_pruning
-from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import STAND_IN
+from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.spi import OutputMode
 from tests.doses import case_rows, cases
 

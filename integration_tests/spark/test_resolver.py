@@ -17,7 +17,8 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import SparkSettings, session_scratch
+from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.sql.table_version import TableVersion
 
 

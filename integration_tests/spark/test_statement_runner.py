@@ -20,7 +20,8 @@ from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import SparkSettings, session_scratch
+from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.spark.spark_types import fields_from_spark
 from tablestore_engine.spark.write import collect_small
 from tablestore_engine.sql.parser import parse

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from tablestore_engine.api import Engine, SparkSettings, Table
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement, write
 from tablestore_engine.warehouse.write import frame_rows
 from tests.doses import cases
 
@@ -36,7 +36,7 @@ def test_frames_of_spark_are_written_by_each_method(
     monkeypatch.setattr(frame_rows, "write_distributed", counted)
     if in_tasks:
         monkeypatch.setattr(write, "SMALL_ROWS", 0)
-        monkeypatch.setattr(write, "SMALL_BYTES", 0)
+        monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
     engine = Engine(str(tmp_path), spark=SparkSettings("local[2]"))
     keyed = engine.create_table("demo.k", SCHEMA, primary_key="id", options={"bucket": 2})
     plain = engine.create_table("demo.p", SCHEMA)

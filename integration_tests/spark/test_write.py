@@ -21,10 +21,10 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement, write
 from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.task_placement import SMALL_BYTES
 from tablestore_engine.spark.write import (
-    SMALL_BYTES,
     InputSize,
     Route,
     collect_small,
@@ -255,7 +255,7 @@ def test_a_distributed_write_does_not_compare_rows_without_a_key(
             assert engine.table(name).latest_snapshot_id() == 1
         files = {file.path for file in engine.table("d.plain").scan().plan().files}
         monkeypatch.setattr(write, "SMALL_ROWS", 100)
-        monkeypatch.setattr(write, "SMALL_BYTES", 0)
+        monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
         engine.write("d.keyed", frame, keyed)
         assert engine.table("d.keyed").latest_snapshot_id() == 1
         engine.write("d.plain", frame, plain)
@@ -272,7 +272,7 @@ def test_a_failed_task_leaves_no_files(
 ) -> None:
     """A partition whose folder cannot be made fails one task: TS1262, and what the others wrote is deleted."""
     monkeypatch.setattr(write, "SMALL_ROWS", 1)
-    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
     spec = WriteSpec(table=TableSpec(primary_key=("id", "day"), partition_by=("day",)))
     with Engine(str(tmp_path)) as engine:
         engine.write("d.t", spark.range(4).selectExpr("id", "concat('d', id) as day"), spec)

@@ -21,7 +21,8 @@ from tablestore_engine.api.table_scan import Scan, load_package
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import FixRequest, NotFound, Unsupported
-from tablestore_engine.spark.session import DEFAULT_CONF, SparkSettings
+from tablestore_engine.spark.session import DEFAULT_CONF
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.sql.table_version import split_database
 from tablestore_engine.warehouse.warehouse import Warehouse
 

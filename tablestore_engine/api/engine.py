@@ -7,57 +7,46 @@ INVARIANT  no JVM before the first statement that needs one: names, Arrow reads 
            long as no bucket work is due that is too large for the driver (spark/executors.py).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from pyspark.sql import DataFrame, SparkSession
-
-from tablestore_engine.api.changed_keys import ChangedKeys
-from tablestore_engine.api.duckdb_sql import query_duckdb
-from tablestore_engine.api.empty_batches import EmptyBatches
 from tablestore_engine.api.engine_names import EngineNames
-from tablestore_engine.api.environment_check import check_environment
-from tablestore_engine.api.pinned_versions import Versions, to_overrides
-from tablestore_engine.api.python_frames import PythonFrames
 from tablestore_engine.api.results import ColumnInfo, SqlResult, StagedInfo, shown_columns
-from tablestore_engine.api.stateful_streams import StatefulStreams
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.read_log import ReadLog
-from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable, ResolvedView
 from tablestore_engine.catalog.seen_states import SeenStates
-from tablestore_engine.datasource.spark_source import register_source
-from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
-from tablestore_engine.ingest.open_ingest import open_ingest
-from tablestore_engine.log.avro_decode import FindSchema
 from tablestore_engine.log.kafka.client_settings import DeferredSettings, client_settings
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.log.kafka.publish_progress import silent
-from tablestore_engine.log.kafka.topic_source import TopicSource
-from tablestore_engine.log.message_source import MessageSource
 from tablestore_engine.runtime.interrupts import let_signals_interrupt
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.runtime.scratch import SCRATCH_ENV
-from tablestore_engine.spark.session import SparkSettings, make_active
-from tablestore_engine.spark.stream_outline import outline_streams
-from tablestore_engine.sql.parser import parse
-from tablestore_engine.sql.statement import Query
-from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
-from tablestore_engine.warehouse.log.former_logs import FormerLogs
-from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
-from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
-from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
-from tablestore_engine.warehouse.statements.table_actions import TableActions
 from tablestore_engine.warehouse.warehouse import Warehouse
-from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_rows import write_rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from tablestore_engine.api.changed_keys import ChangedKeys
+    from tablestore_engine.api.empty_batches import EmptyBatches
+    from tablestore_engine.api.pinned_versions import Versions
+    from tablestore_engine.api.python_frames import PythonFrames
+    from tablestore_engine.api.stateful_streams import StatefulStreams
+    from tablestore_engine.catalog.read_log import ReadLog
+    from tablestore_engine.catalog.resolved_names import Overrides
+    from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
+    from tablestore_engine.log.avro_decode import FindSchema
+    from tablestore_engine.log.message_source import MessageSource
+    from tablestore_engine.spark.spark_settings import SparkSettings
+    from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
+    from tablestore_engine.warehouse.log.former_logs import FormerLogs
+    from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
+    from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 NO_VERSIONS: Versions = {}
 
@@ -95,6 +84,9 @@ class Engine(EngineNames):
         environ: Mapping[str, str] = os.environ,
         say: Callable[[str], None] = silent,
     ) -> None:
+        from tablestore_engine.runtime.scratch import SCRATCH_ENV
+        from tablestore_engine.spark.spark_settings import SparkSettings
+
         let_signals_interrupt()
         self._runtime = runtime
         self._clients: Mapping[str, str] = (
@@ -122,6 +114,8 @@ class Engine(EngineNames):
         return made
 
     def _overrides(self, versions: Versions, reads: ReadLog | None = None) -> Overrides:
+        from tablestore_engine.api.pinned_versions import to_overrides
+
         return to_overrides(versions, reads, self._seen)
 
     def __repr__(self) -> str:
@@ -151,6 +145,8 @@ class Engine(EngineNames):
 
     def check(self) -> tuple[str, ...]:
         """What `dbt debug` and `tablestore doctor` try: one line each. Raises the first problem."""
+        from tablestore_engine.api.environment_check import check_environment
+
         return check_environment(self._warehouse)
 
     # Spark ---------------------------------------------------------------------------------------
@@ -161,6 +157,9 @@ class Engine(EngineNames):
 
         What the engine runs itself needs none of it, and telling Spark costs a Python process: see decision 0042.
         """
+        from tablestore_engine.datasource.spark_source import register_source
+        from tablestore_engine.spark.session import make_active
+
         session = self._warehouse.resolver.session
         if not self._is_registered:
             register_source(session, self._warehouse.session.scratch())
@@ -179,6 +178,13 @@ class Engine(EngineNames):
         >>> engine.sql("select region, sum(amount) from demo.orders group by 1 order by 1").rows  # doctest: +SPARK
         (('eu', 40.0), ('us', 20.0))
         """
+        from tablestore_engine.api.pinned_versions import to_overrides
+        from tablestore_engine.sql.parser import parse
+        from tablestore_engine.sql.statement import Query
+        from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
+        from tablestore_engine.warehouse.statements.statement_runner import StatementRunner, needs_session
+        from tablestore_engine.warehouse.statements.table_actions import TableActions
+
         statement, overrides = parse(text), self._overrides(versions, reads)
         if not isinstance(statement, Query):  # it may change what was seen
             overrides = to_overrides(versions, reads)
@@ -201,6 +207,8 @@ class Engine(EngineNames):
         >>> engine.query_duckdb("select region, sum(amount) from demo.orders group by all order by all").rows
         (('eu', 40.0), ('us', 20.0))
         """
+        from tablestore_engine.api.duckdb_sql import query_duckdb
+
         with self._warehouse.running(needs_spark=False):
             return query_duckdb(self._warehouse, text)
 
@@ -214,6 +222,8 @@ class Engine(EngineNames):
 
     def query_names(self, sql: str, *, versions: Versions = NO_VERSIONS) -> frozenset[str]:
         """Tables and views that a query reads, through views too, as `database.name` in lower case; it is not run."""
+        from tablestore_engine.catalog.resolved_names import ResolvedTable, ResolvedView
+
         with self._warehouse.running(needs_spark=True):
             _, meanings = self._warehouse.resolver.pinned_query(sql, self._overrides(versions))
         return frozenset(
@@ -229,6 +239,8 @@ class Engine(EngineNames):
 
         Then its result over all changes is that of their ranges, one after the other. It is analysed, not run.
         """
+        from tablestore_engine.spark.stream_outline import outline_streams
+
         names = [self._identifier(name) for name in streams]
         with self._warehouse.running(needs_spark=True):
             frame, _ = self._warehouse.resolver.pinned_query(sql, self._overrides(versions))
@@ -237,15 +249,21 @@ class Engine(EngineNames):
     @property
     def changed_keys(self) -> ChangedKeys:
         """Queries that are kept up to date by the keys that changes affect."""
+        from tablestore_engine.api.changed_keys import ChangedKeys
+
         return ChangedKeys(self._warehouse, lambda: self._warehouse.running(needs_spark=True), self._seen)
 
     def empty_batches(self) -> EmptyBatches:
         """For one run: batches that have no input, by metadata."""
+        from tablestore_engine.api.empty_batches import EmptyBatches
+
         return EmptyBatches(self._warehouse, lambda needs: self._warehouse.running(needs_spark=needs))
 
     @property
     def python_frames(self) -> PythonFrames:
         """Frames for Python code that reads tables and gives rows."""
+        from tablestore_engine.api.python_frames import PythonFrames
+
         return PythonFrames(
             self._warehouse, lambda: self._warehouse.running(needs_spark=True), lambda: self.spark
         )
@@ -253,6 +271,8 @@ class Engine(EngineNames):
     @property
     def stateful(self) -> StatefulStreams:
         """Queries over streams that one range cannot answer."""
+        from tablestore_engine.api.stateful_streams import StatefulStreams
+
         return StatefulStreams(
             self._warehouse,
             lambda: self._warehouse.running(needs_spark=True),
@@ -294,6 +314,8 @@ class Engine(EngineNames):
         versions: Versions = NO_VERSIONS,
     ) -> WriteReport:
         """Rows: SQL text, a Spark DataFrame, an Arrow table, a pandas or polars frame. One commit, then publishing."""
+        from tablestore_engine.warehouse.write_rows import write_rows
+
         return write_rows(self._warehouse, self._identifier(name), rows, spec, self._overrides(versions))
 
     def ingest(
@@ -308,17 +330,25 @@ class Engine(EngineNames):
 
         Secrets come from `log` of the engine, never from the spec. Raises TS1420-TS1438, and what writes raise.
         """
+        from tablestore_engine.ingest.open_ingest import open_ingest
+
         ingest = open_ingest(self._warehouse, spec, self._open_topic, self._runtime, say)
         with self._warehouse.running(needs_spark=self._warehouse.session.is_started):
             asked = stop or threading.Event()
             return ingest.follow(asked) if follow else ingest.run(asked)
 
     def _open_topic(self, topic: str) -> tuple[MessageSource, FindSchema]:
+        from tablestore_engine.log.kafka.topic_source import TopicSource
+
         source = TopicSource(topic, self._clients, self._runtime)
         return source, source.find_schema
 
     def truncate(self, name: str) -> WriteReport:
         """All rows deleted, in one snapshot."""
+        from tablestore_engine.store.write.write_request import WriteMode
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+        from tablestore_engine.warehouse.write_rows import write_rows
+
         empty = self.table(name).schema.arrow_schema().empty_table()
         return write_rows(
             self._warehouse, self._identifier(name), empty, WriteSpec(mode=WriteMode.OVERWRITE_TABLE)
@@ -359,6 +389,8 @@ class Engine(EngineNames):
     @property
     def gate(self) -> Gatekeeper:
         """Test-gated publishing: what waits, what it waits for, and publishing it."""
+        from tablestore_engine.warehouse.gate.gatekeeper import Gatekeeper
+
         return Gatekeeper(self._warehouse)
 
     def count_log_messages(self, name: str) -> int:

@@ -1,24 +1,22 @@
 """What an Engine says of names: databases, tables, views and functions of its warehouse."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api.create_table import (
-    IfExists,
-    create_table,
-    rows_of_schema,
-    table_spec,
-)
 from tablestore_engine.api.guessed_names import OF_ENGINE, unknown_attribute
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.near_names import find_full_names, full_name_hint
 from tablestore_engine.catalog.seen_states import SeenStates
-from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.warehouse.relations.relation_list import RelationInfo
 from tablestore_engine.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from tablestore_engine.api.create_table import IfExists
+    from tablestore_engine.catalog.views import ViewDefinition
 
 
 class EngineNames:
@@ -35,6 +33,8 @@ class EngineNames:
 
     def _identifier(self, name: str) -> Identifier:
         """Of what has to exist. Raises FixRequest TS1401, TS1402 with the names that end like it."""
+        from tablestore_engine.catalog.near_names import full_name_hint
+
         return Identifier.parse(name, partial(full_name_hint, self._warehouse.catalog))
 
     def databases(self) -> tuple[str, ...]:
@@ -89,6 +89,8 @@ class EngineNames:
 
     def find_full_names(self, word: str) -> tuple[str, ...]:
         """`db.name` of tables and views called `word`, else of those with the nearest name; for texts of errors."""
+        from tablestore_engine.catalog.near_names import find_full_names
+
         return tuple(str(one) for one in find_full_names(self._warehouse.catalog, word))
 
     def find_table(self, name: str) -> Table | None:
@@ -152,6 +154,8 @@ class EngineNames:
         >>> engine.create_table("demo.users", schema, primary_key="id", options={"bucket": 2})
         Table('demo.users')
         """
+        from tablestore_engine.api.create_table import create_table, rows_of_schema, table_spec
+
         rows = rows_of_schema(name, schema)
         asked = table_spec(rows, primary_key=primary_key, partition_by=partition_by, options=options)
         create_table(self._warehouse, Identifier.parse(name), rows, asked, if_exists)
@@ -186,6 +190,8 @@ class EngineNames:
         column_comments: Mapping[str, str] | None = None,
     ) -> None:
         """Create or replace a view."""
+        from tablestore_engine.catalog.views import ViewDefinition
+
         definition = ViewDefinition(sql, comment, dict(column_comments or {}))
         self._warehouse.relations.put_view(self._identifier(name), definition)
 

@@ -1,16 +1,18 @@
 """What the front door answers, as frozen values."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-
-import polars as pl
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class SqlResult:
         >>> engine.sql("select count(*) as n from demo.orders").to_polars()["n"].to_list()
         [3]
         """
+        import polars as pl
+
         return pl.DataFrame(
             list(self.rows), schema=[name for name, _ in self.columns], orient="row", infer_schema_length=None
         )
@@ -55,6 +59,8 @@ class ColumnInfo:
 
 def shown_columns(schema: TableSchema) -> tuple[ColumnInfo, ...]:
     """The columns of a table as SQL users see them."""
+    from tablestore_engine.spark.spark_types import shown_type
+
     return tuple(
         ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)
         for field in schema.fields

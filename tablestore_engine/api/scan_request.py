@@ -1,20 +1,19 @@
 """What a scan gives of the rows of a table: columns, a filter and a limit, checked when the scan is made."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
-import polars as pl
 import pyarrow.compute as pc
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.read.expression_condition import ExpressionCondition
-from tablestore_engine.store.read.joint_condition import JointCondition
-from tablestore_engine.store.read.text_condition import TextCondition
-from tablestore_engine.store.rows.row_condition import RowCondition
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.rows.row_condition import RowCondition
 
 _MOST_ROWS = 2**63 - 1  # Arrow counts rows in 64 bits
 Filter: TypeAlias = "str | pc.Expression"  # SQL text, or an expression such as pc.field("id") == 5
@@ -46,6 +45,11 @@ class ScanRequest:
 
 def condition_of(wanted: Filter) -> RowCondition:
     """The filter as a condition of rows. Raises FixRequest TS1569 for an object that is none."""
+    import polars as pl
+
+    from tablestore_engine.store.read.expression_condition import ExpressionCondition
+    from tablestore_engine.store.read.text_condition import TextCondition
+
     if isinstance(wanted, str):
         return TextCondition(wanted)
     if isinstance(wanted, pc.Expression):
@@ -74,6 +78,8 @@ def parse_scan(
 
 def filtered(request: ScanRequest, schema: TableSchema, wanted: Filter) -> ScanRequest:
     """With one more filter. Raises FixRequest TS1569 behind a limit, which counts rows before it; as parse_scan."""
+    from tablestore_engine.store.read.joint_condition import JointCondition
+
     if request.limit is not None:
         raise refuse_scan("filter", wanted, "a filter before the limit: table.scan(filter=…, limit=…)")
     added = parse_scan(schema, None, wanted, None)

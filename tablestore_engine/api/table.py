@@ -4,6 +4,7 @@ INVARIANT  a handle holds no state of the table: each call looks at the newest s
            `Engine.seen_table` reads the state that it was made at.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import threading
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -25,40 +27,24 @@ from tablestore_engine.catalog.name_lookup import find_snapshot
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.log.decode import LogMessage
+from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport
-from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.foreign_commits import find_foreign_commit, version_for_writer
 from tablestore_engine.store.metadata.commit_history import find_row_commit, rows_version
-from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanReport
-from tablestore_engine.store.write.requested_compaction import CompactionRequest
-from tablestore_engine.stream.changes_input import (
-    ChangesInput,
-    count_changed_rows,
-    hold_changes,
-    plan_changes,
-    source_of,
-)
-from tablestore_engine.stream.consumer_lag import (
-    ConsumerFacts,
-    delete_consumer,
-    list_consumers,
-    reset_consumer,
-)
-from tablestore_engine.stream.open_stream import StreamRequest, open_stream
-from tablestore_engine.stream.startup_mode import parse_request
-from tablestore_engine.stream.table_stream import INTERVAL_S, Pace, TableStream
-from tablestore_engine.warehouse.compared_states import ComparedStates, SnapshotName, compare_states
-from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
-from tablestore_engine.warehouse.gate.table_expiry import expire_table
-from tablestore_engine.warehouse.group_state_files import GroupStateFiles
-from tablestore_engine.warehouse.log.log_status import LogStatus
-from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
-from tablestore_engine.warehouse.net_changes import ChangeCounts
-from tablestore_engine.warehouse.snapshot_diff import read_change_batches, read_changes_table
-from tablestore_engine.warehouse.streaming_state_files import POSITION
+from tablestore_engine.stream.table_stream import INTERVAL_S
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.log.decode import LogMessage
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+    from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport
+    from tablestore_engine.stream.changes_input import ChangesInput
+    from tablestore_engine.stream.consumer_lag import ConsumerFacts
+    from tablestore_engine.stream.table_stream import TableStream
+    from tablestore_engine.warehouse.compared_states import ComparedStates, SnapshotName
+    from tablestore_engine.warehouse.log.log_status import LogStatus
+    from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
+    from tablestore_engine.warehouse.net_changes import ChangeCounts
 
 
 @dataclass(frozen=True, repr=False)
@@ -80,6 +66,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
 
     def rows_version(self) -> str:
         """Of the newest commit that a writer of derived rows has to know of."""
+        from tablestore_engine.store.foreign_commits import version_for_writer
+
         return version_for_writer(self.store.context)
 
     def commit_of_rows(self) -> str:
@@ -93,6 +81,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
 
     def find_foreign_commit(self, own: Mapping[str, str]) -> Snapshot | None:
         """Of rows that were not written with these properties, or that came while such rows were computed."""
+        from tablestore_engine.store.foreign_commits import find_foreign_commit
+
         return find_foreign_commit(self.store.context, own)
 
     def changes(self, since: int, until: int | None = None) -> pa.Table:
@@ -102,6 +92,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         >>> orders.changes(since=1).select(["id", "_row_kind"]).to_pylist()
         [{'id': 2, '_row_kind': '-D'}]
         """
+        from tablestore_engine.warehouse.snapshot_diff import read_changes_table
+
         return read_changes_table(self.store, since, until)
 
     def changelog(self, since: int = 0, until: int | None = None) -> pa.Table:
@@ -116,6 +108,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         self, since: int, until: int | None = None, columns: Sequence[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows of `changes` as a stream, so that they need not fit in memory; `columns`: some of the table's."""
+        from tablestore_engine.warehouse.snapshot_diff import read_change_batches
+
         return read_change_batches(self.store, since, until, columns)
 
     def stream(  # noqa: PLR0913 - words of one request, by name, each with a default
@@ -156,6 +150,10 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         it is read TS1336 to TS1338, TS1315 as well; over a log TS1356 to TS1359 and TS17xx.
         After an error the next call goes on behind the last batch.
         """
+        from tablestore_engine.stream.open_stream import StreamRequest, open_stream
+        from tablestore_engine.stream.startup_mode import parse_request
+        from tablestore_engine.stream.table_stream import Pace
+
         said = (mode, snapshot_id, timestamp_ms, options)
         start = None
         if any(one is not None for one in said):
@@ -183,6 +181,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
 
     def compare(self, since: SnapshotName, until: SnapshotName | None = None) -> ComparedStates:
         """Two states whose changes can be read and counted. Raises TS1321, TS1544 to TS1547."""
+        from tablestore_engine.warehouse.compared_states import compare_states
+
         find_beside = partial(self.warehouse.stores.find, self.identifier.replacement)
         return compare_states(self.store, since, until, find_beside)
 
@@ -207,38 +207,54 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
     @property
     def source(self) -> str:
         """Its name among the positions of tables that read it."""
+        from tablestore_engine.stream.changes_input import source_of
+
         return source_of(self.store)
 
     def plan_changes(
         self, position: str | None, *, branch: str | None = None, most: int | None = None, only: bool = False
     ) -> ChangesInput:
         """Which changes (of `most` snapshots) come behind a reader's position. Raises TS1474, TS1317, `only` TS1481."""
+        from tablestore_engine.stream.changes_input import plan_changes
+
         return plan_changes(self.store, position, branch=branch, most=most, only=only)
 
     def count_changed_rows(self, found: ChangesInput, *, at_most: bool = False) -> int | None:
         """How many rows their changelog has, by metadata; None where that is not known. Raises NotFound TS1302."""
+        from tablestore_engine.stream.changes_input import count_changed_rows
+
         return count_changed_rows(self.store, found, at_most=at_most)
 
     def hold_changes(self, consumer_id: str, found: ChangesInput) -> None:
         """Keep from expiry what comes behind them. Raises FixRequest TS1107, RetryError TS1365."""
+        from tablestore_engine.stream.changes_input import hold_changes
+
         hold_changes(self.store, consumer_id, found)
 
     def consumers(self) -> tuple[ConsumerFacts, ...]:
         """Named readers, by name: how far each is and what it has not read. Raises FixData TS1391."""
+        from tablestore_engine.stream.consumer_lag import list_consumers
+
         return list_consumers(self.store.context)
 
     def reset_consumer(self, consumer_id: str, next_snapshot: int) -> None:
         """Let a named reader go on with the changes of that snapshot. Raises FixRequest TS1354, TS1107."""
+        from tablestore_engine.stream.consumer_lag import reset_consumer
+
         reset_consumer(self.store.context, consumer_id, next_snapshot)
 
     def delete_consumer(self, consumer_id: str) -> None:
         """Forget a named reader; expiry waits for it no more. Raises NotFound TS1355."""
+        from tablestore_engine.stream.consumer_lag import delete_consumer
+
         delete_consumer(self.store.context, consumer_id)
 
     # log and staging ---------------------------------------------------------------------------
 
     def publish(self) -> WriteReport:
         """Send what is committed and not yet in the log; the report says where they are."""
+        from tablestore_engine.warehouse.gate.staged_table_swap import StagedTableSwaps
+
         newest = WriteReport(self.identifier, self.latest_snapshot_id())
         report = self.warehouse.logs.published(self.identifier, newest)
         StagedTableSwaps(self.warehouse).finish(self.identifier)
@@ -287,6 +303,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         `partition` names values of partition columns, all or some. Large work runs on Spark. Raises NotFound TS1370,
         FixRequest TS1311; PublishPending TS1070 when rows of other writers were taken in and only the log is pending.
         """
+        from tablestore_engine.store.write.requested_compaction import CompactionRequest
+
         return self.warehouse.compact(self.identifier, CompactionRequest(dict(partition or {}), full))
 
     def expire(
@@ -298,6 +316,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         Tags keep their rows. Staged snapshots past `tablestore.staged-retention` are dropped first, as `tablestore
         expire` does: `ExpireReport.staged`. Raises FixRequest TS1088, TS1392, TS17xx (a log that does not answer).
         """
+        from tablestore_engine.warehouse.gate.table_expiry import expire_table
+
         return expire_table(
             self.warehouse, self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run
         )
@@ -337,6 +357,9 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
 
     def verify(self) -> tuple[str, ...]:
         """Problems found on disk, of main and of all branches; () when every invariant holds."""
+        from tablestore_engine.warehouse.group_state_files import GroupStateFiles
+        from tablestore_engine.warehouse.streaming_state_files import POSITION
+
         found = [*self.store.verify()]
         for name in self.branches():
             found += [f"branch {name}: {problem}" for problem in self.store.on_branch(name).verify()]

@@ -1,9 +1,11 @@
 """The branches of a table: make one, write and read it, and bring its snapshots to main."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
 
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_reads import TableReads
@@ -11,18 +13,11 @@ from tablestore_engine.api.table_system import TableSystem
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.branches.branch_changes import (
-    ForwardReport,
-    create_branch,
-    delete_branch,
-    fast_forward,
-)
-from tablestore_engine.store.branches.branch_list import list_user_branches
-from tablestore_engine.store.write.write_request import CommitOptions, WriteRequest
-from tablestore_engine.warehouse.write.incoming import shape_arrow, split_kinds
-from tablestore_engine.warehouse.write.incoming_rows import to_arrow
-from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.branches.branch_changes import ForwardReport
+    from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -60,6 +55,11 @@ class Branch(TableReads, TableSystem, TableWrites):
 
         Rows are what Arrow can take: no SQL text and no Spark frame. Raises FixRequest TS1373, TS1023, as Table.write.
         """
+        from tablestore_engine.store.write.write_request import WriteRequest
+        from tablestore_engine.warehouse.write.incoming import shape_arrow, split_kinds
+        from tablestore_engine.warehouse.write.incoming_rows import to_arrow
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         spec = spec or WriteSpec()
         self._check(spec)
         schema = self.schema
@@ -70,6 +70,9 @@ class Branch(TableReads, TableSystem, TableWrites):
         return report_of(self.identifier, self.store.write(request))
 
     def _check(self, spec: WriteSpec) -> None:
+        from tablestore_engine.store.write.write_request import CommitOptions
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         known, plain = {one.name for one in fields(CommitOptions)}, WriteSpec()
         others = [
             one.name
@@ -104,6 +107,8 @@ class TableBranches(TableHandle):
         >>> orders.branches()
         ('dev',)
         """
+        from tablestore_engine.store.branches.branch_list import list_user_branches
+
         return list_user_branches(self.store.context)
 
     def branch(self, name: str) -> Branch:
@@ -125,6 +130,8 @@ class TableBranches(TableHandle):
         >>> orders.branch("fix").delete("id = 1").deleted
         1
         """
+        from tablestore_engine.store.branches.branch_changes import create_branch
+
         if snapshot is not None and tag is not None:
             raise FixRequest(
                 "TS1374",
@@ -142,6 +149,8 @@ class TableBranches(TableHandle):
         >>> orders.branches()
         ()
         """
+        from tablestore_engine.store.branches.branch_changes import delete_branch
+
         delete_branch(self.store.context, name)
 
     def fast_forward(self, name: str) -> ForwardReport:
@@ -157,6 +166,8 @@ class TableBranches(TableHandle):
         >>> len(orders)
         2
         """
+        from tablestore_engine.store.branches.branch_changes import fast_forward
+
         report = fast_forward(self.store.context, name)
         self.warehouse.iceberg.follow(self.identifier)
         newest = WriteReport(self.identifier, self.store.snapshots.find_latest_id())

@@ -1,9 +1,11 @@
 """Columns of one table: add, drop and rename. Each is a new version of the schema; no data file is rewritten."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -12,8 +14,9 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.sql.statement import AddColumns, AlterAction, DropColumns, RenameColumn
-from tablestore_engine.warehouse.statements.table_actions import TableActions
+
+if TYPE_CHECKING:
+    from tablestore_engine.sql.statement import AlterAction
 
 _TWO_MEANINGS = re.compile(r"\btimestamp\b", re.IGNORECASE)
 
@@ -32,6 +35,8 @@ class ColumnChanges(TableHandle):
         >>> orders.to_arrow().column_names
         ['id', 'region', 'amount', 'note']
         """
+        from tablestore_engine.sql.statement import AddColumns
+
         self._alter(AddColumns(()), DataField(0, name, _column_type(type_)))
 
     def drop_column(self, name: str) -> None:
@@ -41,6 +46,8 @@ class ColumnChanges(TableHandle):
         >>> orders.to_arrow().column_names, orders.scan(snapshot=1).to_arrow().column_names
         (['id', 'region'], ['id', 'region', 'amount'])
         """
+        from tablestore_engine.sql.statement import DropColumns
+
         self._alter(DropColumns((name,)))
 
     def rename_column(self, name: str, new_name: str) -> None:
@@ -50,9 +57,13 @@ class ColumnChanges(TableHandle):
         >>> orders.to_arrow().column_names
         ['id', 'area', 'amount']
         """
+        from tablestore_engine.sql.statement import RenameColumn
+
         self._alter(RenameColumn(name, new_name))
 
     def _alter(self, action: AlterAction, *columns: DataField) -> None:
+        from tablestore_engine.warehouse.statements.table_actions import TableActions
+
         place = (self.identifier.database, self.identifier.name)
         TableActions(self.warehouse).alter(*place, action, columns)
 

@@ -1,14 +1,14 @@
 """Reading one state of a table: `scan`, and in one call for Arrow, pandas, polars and DuckDB."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.api.guessed_names import OF_TABLE, unknown_attribute
@@ -17,12 +17,12 @@ from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
-from tablestore_engine.certify.certificate import Certificate, CertifiedState, certify
-from tablestore_engine.certify.reader_process import ReaderEnvironment
-from tablestore_engine.certify.reader_store import reader_store
-from tablestore_engine.store.branches.branch_changes import require_main
-from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
 from tablestore_engine.store.table_traits import TableTraits
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tablestore_engine.certify.certificate import Certificate
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,6 +135,12 @@ class TableReads(TableHandle):
         >>> result.is_clean, result.readers[0].status, result.readers[0].rows
         (True, 'OK', 3)
         """
+        from tablestore_engine.certify.certificate import CertifiedState, certify
+        from tablestore_engine.certify.reader_process import ReaderEnvironment
+        from tablestore_engine.certify.reader_store import reader_store
+        from tablestore_engine.store.branches.branch_changes import require_main
+        from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
+
         require_main(self.store.context, "certify")
         scan = self._rows(snapshot=snapshot)
         place = find_place(self.store.context.layout, TableTraits(scan.resolved.schema).iceberg_storage)

@@ -3,18 +3,16 @@
 INVARIANT  nothing but to_spark starts a JVM.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import polars as pl
 import pyarrow as pa
-from pyspark.sql import DataFrame
 
-from tablestore_engine.api.scan_dataset import Failures, ScanDataset
 from tablestore_engine.api.scan_request import (
     Filter,
     ScanRequest,
@@ -23,15 +21,18 @@ from tablestore_engine.api.scan_request import (
     selected,
 )
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.log.json_values import json_texts, object_texts
-from tablestore_engine.spark.frame_kinds import to_pandas
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import result_schema
-from tablestore_engine.store.rows.row_condition import BoundCondition
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import polars as pl
+    from pyspark.sql import DataFrame
+
+    from tablestore_engine.catalog.resolved_names import ResolvedTable
+    from tablestore_engine.store.rows.row_condition import BoundCondition
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,6 +145,8 @@ class Scan:
         >>> orders.scan(filter="region = 'eu'").to_pandas()["amount"].tolist()
         [10.0, 30.0]
         """
+        from tablestore_engine.spark.frame_kinds import to_pandas
+
         return to_pandas(self.to_arrow())
 
     def to_polars(self) -> pl.DataFrame:
@@ -152,6 +155,8 @@ class Scan:
         >>> orders.scan().to_polars()["id"].to_list()
         [1, 2, 3]
         """
+        import polars as pl
+
         return pl.DataFrame(self.to_arrow())
 
     def to_json(self) -> list[str]:
@@ -162,6 +167,8 @@ class Scan:
         >>> orders.scan(filter="id = 2").to_json()
         ['{"id":2,"region":"us","amount":20.0}']
         """
+        from tablestore_engine.log.json_values import json_texts, object_texts
+
         rows = self.to_arrow()
         texts = tuple((name, json_texts(rows[name])) for name in rows.column_names)
         return object_texts(texts, rows.num_rows).to_list()
@@ -176,6 +183,8 @@ class Scan:
         >>> orders.scan().to_duckdb().aggregate("sum(amount)").fetchall()
         [(60.0,)]
         """
+        from tablestore_engine.api.scan_dataset import Failures, ScanDataset
+
         duckdb = load_package("duckdb", extra="duckdb", needed_by="Scan.to_duckdb")
         rows = ScanDataset(self, Failures())
         return (

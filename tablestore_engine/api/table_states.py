@@ -1,19 +1,21 @@
 """The states of one table: its snapshots, their names, and going back to one."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import TYPE_CHECKING
 
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.expiry.expire_tag import delete_tag
-from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tag_period import wall_clock
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,6 +48,8 @@ class TableStates(TableHandle):
         >>> orders.scan(tag="month_end")
         Scan('demo.orders', snapshot=1)
         """
+        from tablestore_engine.store.tag_period import wall_clock
+
         store = self.store
         retained = TableTraits(store.schema).tag_retained if time_retained is None else time_retained
         store.tags.create(
@@ -59,6 +63,8 @@ class TableStates(TableHandle):
 
     def delete_tag(self, name: str) -> None:
         """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
+        from tablestore_engine.store.expiry.expire_tag import delete_tag
+
         delete_tag(self.store.context, name)
 
     def list_tags(self) -> Mapping[str, int]:

@@ -1,5 +1,6 @@
 """The system tables of one table, as Arrow."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -13,16 +14,8 @@ from tablestore_engine.api.scan_state import state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_state, resolve_table
-from tablestore_engine.catalog.system_tables.known_tables import (
-    AUDIT_LOG,
-    BINLOG,
-    SYSTEM_TABLES,
-    find_metadata_table,
-)
-from tablestore_engine.catalog.system_tables.row_tables import changed_rows, row_table_schema, state_rows
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.warehouse.snapshot_diff import read_changes_table
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +29,8 @@ class TableSystem(TableHandle):
         >>> "files" in orders.system_tables
         True
         """
+        from tablestore_engine.catalog.system_tables.known_tables import SYSTEM_TABLES
+
         return SYSTEM_TABLES
 
     def system_table(  # noqa: PLR0913 - words of one request, by name, each with a default
@@ -66,6 +61,13 @@ class TableSystem(TableHandle):
         >>> orders.system_table("files", filter="level > 0", limit=1).num_rows
         1
         """
+        from tablestore_engine.catalog.system_tables.known_tables import (
+            AUDIT_LOG,
+            BINLOG,
+            find_metadata_table,
+        )
+        from tablestore_engine.catalog.system_tables.row_tables import row_table_schema
+
         name = name.removeprefix("$").lower()
         table = find_metadata_table(str(self.identifier), name)
         version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=timestamp)
@@ -93,6 +95,9 @@ class TableSystem(TableHandle):
         since: int | None,
         until: int | None,
     ) -> pa.Table:
+        from tablestore_engine.catalog.system_tables.row_tables import changed_rows, state_rows
+        from tablestore_engine.warehouse.snapshot_diff import read_changes_table
+
         if since is not None or until is not None:
             return changed_rows(name, shape, read_changes_table(self.store, since or 0, until))
         resolved = resolve_table(self.store, version)

@@ -1,8 +1,10 @@
 """Writing to one table: append, upsert, overwrite and delete, each one commit, and `write` for everything else."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,12 +12,11 @@ import pyarrow.compute as pc
 from tablestore_engine.api.scan_request import Filter, condition_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.store.rows.row_filter import MatchingRows, RowFilter, SameKeys
-from tablestore_engine.store.write.write_request import WriteMode
-from tablestore_engine.warehouse.write.incoming_rows import to_arrow
-from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-from tablestore_engine.warehouse.write_rows import write_rows
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
+    from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -34,6 +35,9 @@ class TableWrites(TableHandle):
         >>> report.inserted
         1
         """
+        from tablestore_engine.store.write.write_request import WriteMode
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         if self.schema.is_keyed:
             raise self._refused(
                 "append", "it has a primary key, so rows may replace stored ones", "use upsert"
@@ -49,6 +53,9 @@ class TableWrites(TableHandle):
         >>> report.summary()
         'snapshot 2 (+1 ~1 -0)'
         """
+        from tablestore_engine.store.write.write_request import WriteMode
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         if not self.schema.is_keyed:
             raise self._refused(
                 "upsert", "it has no primary key, so no row replaces another one", "use append"
@@ -71,6 +78,10 @@ class TableWrites(TableHandle):
         >>> orders.scan().to_polars()["id"].sort().to_list()
         [2, 9]
         """
+        from tablestore_engine.store.rows.row_filter import MatchingRows
+        from tablestore_engine.store.write.write_request import WriteMode
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         if filter is not None and partitions:
             raise self._refused(
                 "overwrite", "filter and partitions each name the rows to replace", "pass one of them"
@@ -95,6 +106,8 @@ class TableWrites(TableHandle):
         >>> orders.scan().to_polars()["id"].to_list()
         [3]
         """
+        from tablestore_engine.store.rows.row_filter import MatchingRows
+
         if isinstance(where, str | pc.Expression):
             return self._replace([], MatchingRows(condition_of(where)))
         return self._replace([], self._keys(where))
@@ -108,6 +121,9 @@ class TableWrites(TableHandle):
         >>> orders.write(rows, WriteSpec(properties={"job": "nightly"}, always=True)).snapshot_id
         2
         """
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+        from tablestore_engine.warehouse.write_rows import write_rows
+
         return write_rows(self.warehouse, self.identifier, rows, spec or WriteSpec())
 
     def _write(self, rows: object, spec: WriteSpec) -> WriteReport:
@@ -116,9 +132,15 @@ class TableWrites(TableHandle):
         return self.write(rows, spec)
 
     def _replace(self, rows: object, replaces: RowFilter) -> WriteReport:
+        from tablestore_engine.store.write.write_request import WriteMode
+        from tablestore_engine.warehouse.write.write_spec import WriteSpec
+
         return self._write(rows, WriteSpec(mode=WriteMode.REPLACE, replaces=replaces))
 
     def _keys(self, rows: object) -> SameKeys:
+        from tablestore_engine.store.rows.row_filter import SameKeys
+        from tablestore_engine.warehouse.write.incoming_rows import to_arrow
+
         schema = self.schema
         if not schema.is_keyed:
             raise self._refused("delete by key", "it has no primary key", "pass a filter")

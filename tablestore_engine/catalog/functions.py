@@ -8,9 +8,11 @@ INVARIANT  functions have their own name space, as in Spark: a table or view may
 INVARIANT  names of functions have no case, as in Spark: they are stored in lower case.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixData, FixRequest, Unsupported
@@ -18,8 +20,9 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import database_location
-from tablestore_engine.sql.function_parser import parse_definition
-from tablestore_engine.sql.statement import CreateFunction, TableName
+
+if TYPE_CHECKING:
+    from tablestore_engine.sql.statement import CreateFunction
 
 _SUFFIX = ".json"
 _AGAIN = "create the function again (dbt build --select <function>)"
@@ -34,6 +37,9 @@ class FunctionDefinition:
 
     def parsed(self, identifier: Identifier) -> CreateFunction:
         """Its clauses. Raises FixRequest TS1501, Unsupported TS1534."""
+        from tablestore_engine.sql.function_parser import parse_definition
+        from tablestore_engine.sql.statement import TableName
+
         return parse_definition(TableName(identifier.database, identifier.name), self.sql)
 
 

@@ -6,29 +6,17 @@ System     a view of information_schema is made by whom the warehouse names
 INVARIANT  a staged branch that was never published is seen only by its own name or override.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from tablestore_engine.catalog.changes_table import resolve_changes
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import SYSTEM_DATABASE, Identifier
-from tablestore_engine.catalog.near_names import near_hint
 from tablestore_engine.catalog.open_tables import OpenTables
-from tablestore_engine.catalog.resolved_names import (
-    NO_SNAPSHOT,
-    ResolvedFunction,
-    ResolvedName,
-    ResolvedSystemView,
-    ResolvedTable,
-    ResolvedView,
-    SnapshotRef,
-)
 from tablestore_engine.catalog.seen_states import SeenStates
-from tablestore_engine.catalog.system_tables.known_tables import AUDIT_LOG, BINLOG, find_metadata_table
-from tablestore_engine.catalog.system_tables.row_tables import row_table_sql
-from tablestore_engine.catalog.system_tables.system_table import SystemState
 from tablestore_engine.catalog.waiting_rows import warn_of_waiting_rows
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import MAIN_BRANCH
@@ -38,11 +26,20 @@ from tablestore_engine.sql.system_names import SystemName, find_system_name, pla
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import find_stage_name, find_staged, staged_branch
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.resolved_names import (
+        ResolvedFunction,
+        ResolvedName,
+        ResolvedSystemView,
+        ResolvedTable,
+    )
+    from tablestore_engine.catalog.system_tables.system_table import SystemState
+    from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 
 
 class NameLookup:
@@ -70,6 +67,8 @@ class NameLookup:
 
         `seen`: states that count as the current ones; a table that is not among them is added.
         """
+        from tablestore_engine.catalog.resolved_names import NO_SNAPSHOT, ResolvedView
+
         if database.lower() == SYSTEM_DATABASE:
             return self._find_system_view(name.lower())
         base, named = split_database(database)
@@ -111,6 +110,8 @@ class NameLookup:
 
     def near_hint(self, database: str, name: str) -> str:
         """`; did you mean demo.orders?` for a name that means nothing, or nothing; at another state, of the table."""
+        from tablestore_engine.catalog.near_names import near_hint
+
         base, _ = split_database(database)
         if not _is_name(base) or not _is_name(name) or base.lower() == SYSTEM_DATABASE:
             return ""
@@ -118,6 +119,8 @@ class NameLookup:
 
     def find_function(self, database: str, name: str) -> ResolvedFunction | None:
         """A function of the warehouse; a name of a past state has none."""
+        from tablestore_engine.catalog.resolved_names import ResolvedFunction
+
         if not _is_name(database) or not _is_name(name) or split_database(database)[1] is not None:
             return None
         identifier = Identifier(database, name.lower())
@@ -178,6 +181,8 @@ def find_state(
     store: TableStore, version: TableVersion | None
 ) -> tuple[TableStore, SystemState, TableVersion | None]:
     """The store of the branch, one state of it, and the version if a past one is meant. Raises NotFound TS13xx."""
+    from tablestore_engine.catalog.system_tables.system_table import SystemState
+
     if version is not None and version.branch is not None:  # on the branch already, when it was found there
         store, version = store.on_staged(version.branch) if store.branch == MAIN_BRANCH else store, None
     if version is None:
@@ -199,7 +204,11 @@ def resolve_table(
 
     Raises NotFound TS13xx for a state that does not exist.
     """
+    from tablestore_engine.catalog.resolved_names import NO_SNAPSHOT, ResolvedTable, SnapshotRef
+
     if version is not None and version.changes is not None:
+        from tablestore_engine.catalog.changes_table import resolve_changes
+
         return resolve_changes(store, version.changes)
     store, state, version = find_state(store, version)
     context, snapshot, schema = state.context, state.snapshot, state.schema
@@ -231,6 +240,10 @@ def resolve_system_table(
     store: TableStore, identifier: Identifier, name: SystemName, version: TableVersion | None
 ) -> ResolvedName | ResolvedSystemView:
     """What a name with `$` means at one state. Raises NotFound TS1490, TS13xx; FixRequest TS1345."""
+    from tablestore_engine.catalog.resolved_names import ResolvedSystemView, ResolvedView
+    from tablestore_engine.catalog.system_tables.known_tables import AUDIT_LOG, BINLOG, find_metadata_table
+    from tablestore_engine.catalog.system_tables.row_tables import row_table_sql
+
     if name.branch is not None:
         store = store.on_branch(name.branch)
     if name.system is None:

@@ -4,18 +4,22 @@ INVARIANT  one store per name and process, so that its caches are shared; a drop
 INVARIANT  the lock guards the dictionary only; nothing that takes a lock of its own is called under it.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.near_names import TABLES, no_such_name
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
+from tablestore_engine.store.tasks.task_runner import run_tasks
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.tasks.task_runner import RunTasks
 
 
 class OpenTables:
@@ -77,6 +81,8 @@ class OpenTables:
 
     def get(self, identifier: Identifier) -> TableStore:
         """The store of a table. Raises NotFound TS1414."""
+        from tablestore_engine.catalog.near_names import TABLES, no_such_name
+
         found = self.find(identifier)
         if found is None:
             raise no_such_name(self._catalog, identifier, (TABLES,))

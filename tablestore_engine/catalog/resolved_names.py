@@ -4,19 +4,23 @@ INVARIANT  two ResolvedTables with equal `version` have equal rows: the version 
 INVARIANT  nobody parses a version: what it was made from is in the fields beside it.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
+
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from tablestore_engine.catalog.read_log import ReadLog, TableRead
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion, split_database
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.stream.changes_plan import ChangesPlan
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.read_log import ReadLog
+    from tablestore_engine.stream.changes_plan import ChangesPlan
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,8 @@ class Overrides:
 
     def note(self, database: str, name: str, found: ResolvedName, *, is_constant: bool = False) -> None:
         """A name was found; `is_constant`: at a version in the text (VERSION AS OF, `demo__at_snapshot_5`.orders)."""
+        from tablestore_engine.catalog.read_log import TableRead
+
         if self.reads is None or not isinstance(found, ResolvedTable):
             return
         base, version = split_database(database)

@@ -17,7 +17,7 @@ from tablestore_engine.log.kafka.client_settings import client_settings
 from tablestore_engine.log.kafka.kafka_sink import KafkaSystem
 from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.warehouse import Warehouse
 

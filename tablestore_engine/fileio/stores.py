@@ -6,6 +6,7 @@ Steps      a new store: its FileIO in a file beside local.py, which passes tests
 INVARIANT  an address of a store that there is no code for is refused by its scheme; it never becomes a folder's name.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import os
@@ -17,17 +18,13 @@ from urllib.parse import unquote
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.fileio.disk_cache import open_disk_cache
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.fileio.object_cache import CachedFileIO
-from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.fileio.store_address import (
     is_object_store,
     parse_address,
     unusable_setting,
     with_settings,
 )
-from tablestore_engine.fileio.store_races import RaceCheck
 from tablestore_engine.runtime.ownership import Users, check_owner
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):")  # two letters at least: one is a drive
@@ -38,6 +35,11 @@ _LOCAL_HOSTS = ("", "localhost")
 def open_root(address: str, users: Users) -> tuple[str, FileIO]:
     """The root need not exist. Raises FixRequest TS1060, TS1210, TS1211, TS1992 (another user's)."""
     if is_object_store(address):
+        from tablestore_engine.fileio.disk_cache import open_disk_cache
+        from tablestore_engine.fileio.object_cache import CachedFileIO
+        from tablestore_engine.fileio.object_store import ObjectFileIO
+        from tablestore_engine.fileio.store_races import RaceCheck
+
         found = parse_address(address)
         store = found.store_name(os.environ)
         disk = open_disk_cache(store, found.settings.cache_mb << 20)

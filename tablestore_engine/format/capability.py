@@ -4,6 +4,7 @@ CHANGE     which Paimon features are read, written and refused
 INVARIANT  a feature that changes which rows are right is refused, never ignored (P6).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import re
@@ -14,13 +15,7 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.options import (
-    AGGREGATE_FUNCTIONS,
-    DEFAULT_FUNCTION,
-    MERGE_ENGINES,
-    OPTIONS,
-    FieldOptions,
-)
+from tablestore_engine.options import AGGREGATE_FUNCTIONS, MERGE_ENGINES, OPTIONS
 
 Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
 
@@ -107,6 +102,8 @@ def _floating_partition(schema: TableSchema) -> str | None:
 
 def _other_function(schema: TableSchema) -> str | None:
     """An aggregate function of a table that uses them."""
+    from tablestore_engine.options import DEFAULT_FUNCTION, FieldOptions
+
     if schema.options.get("merge-engine", "").strip().lower() not in ("aggregation", "partial-update"):
         return None
     named = FieldOptions(schema.options).keys("aggregate-function")

@@ -15,14 +15,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.changes import ReadChanges, ReadState
-from tablestore_engine.log.decode import LogMessage
-from tablestore_engine.log.followed_log import FollowedLog
+
+if TYPE_CHECKING:
+    from tablestore_engine.log.changes import ReadChanges, ReadState
+    from tablestore_engine.log.decode import LogMessage
+    from tablestore_engine.log.followed_log import FollowedLog
 
 FindCommit = Callable[[int], str | None]  # snapshot id → "user:identifier", None when there is none any more
 

@@ -19,6 +19,7 @@ from tablestore_engine.errors import FixRequest
 _OFFSET = re.compile(
     r"(?:UTC|GMT|UT)?(?P<sign>[+-])(?P<hours>\d{1,2})(?::(?P<minutes>\d{2})(?::(?P<seconds>\d{2}))?)?"
 )
+DAY_MS = 86_400_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -29,11 +29,12 @@ from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLitera
 from tablestore_engine.spark.linked_files import LinkedFiles, link_file
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
-from tablestore_engine.spark.read_way import ChosenReads, ReadWay
+from tablestore_engine.spark.read_way import ChosenReads
 from tablestore_engine.spark.remote_files import RemoteFiles
 from tablestore_engine.spark.remote_relations import RemoteRelations
 from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
+from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.system_view_sql import (
     LITERAL_ROWS,

@@ -3,17 +3,20 @@
 INVARIANT  no JVM before the first statement that needs one.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.read_way import ReadWay, choose_reads
-from tablestore_engine.spark.resolver import Resolver
+
+if TYPE_CHECKING:
+    from tablestore_engine.spark.resolver import Resolver
 
 
 class LazyResolver:
@@ -36,6 +39,10 @@ class LazyResolver:
 
     def get(self) -> Resolver:
         """Starts the session at first use."""
+        from tablestore_engine.spark.read_way import choose_reads
+        from tablestore_engine.spark.resolver import Resolver
+        from tablestore_engine.spark.spark_settings import ReadWay
+
         if self._resolver is not None:
             return self._resolver
         session = self.session.get()  # under its own lock, not under ours

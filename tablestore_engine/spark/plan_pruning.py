@@ -32,10 +32,10 @@ from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import ReadCondition, read_conditions
 from tablestore_engine.spark.plan_outline import Node, Outline, TableReading, read_outline
-from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import RemoteFiles
 from tablestore_engine.spark.remote_relations import Chosen, HiddenFiles, RemoteRelations, StandInReading
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
+from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
 from tablestore_engine.store.read.predicate import ANYTHING, And, Or

@@ -12,7 +12,6 @@ INVARIANT  a connector counts only after it answered for this very warehouse: it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 
 from pyspark.sql import SparkSession
 
@@ -21,17 +20,9 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.object_cache import uncached
 from tablestore_engine.fileio.object_store import ObjectFileIO
 from tablestore_engine.spark.hadoop_connector import HadoopPlaces, local_places, places_of, why_unusable
+from tablestore_engine.spark.spark_settings import ReadWay
 
 _ASKED = "`read_way` asks for it"
-
-
-class ReadWay(StrEnum):
-    """Values of `read_way`, of a profile and of SparkSettings; AUTO decides by the warehouse and the session."""
-
-    AUTO = "auto"
-    LINKS = "links"
-    NATIVE = "native"
-    PORTABLE = "portable"
 
 
 _MEANS = {

@@ -19,9 +19,9 @@ from tablestore_engine.errors import EngineBug
 from tablestore_engine.spark.arrow_relation import ArrowRelations
 from tablestore_engine.spark.linked_files import LinkedFiles
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
-from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.remote_files import RemoteFiles
 from tablestore_engine.spark.spark_internals import Jvm, KnownFile, SparkInner
+from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.predicate import ANYTHING, Predicate
 

@@ -8,15 +8,12 @@ INVARIANT  a failed start leaves no JVM behind (jvm_launch), and becomes one TS1
 from __future__ import annotations
 
 import logging
-import math
-import os
 import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +30,8 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
 from tablestore_engine.spark.jvm_launch import environment, forget_gateway, launch
-from tablestore_engine.spark.read_way import ReadWay
 from tablestore_engine.spark.resident_session import attach
+from tablestore_engine.spark.spark_settings import SparkSettings
 
 PYSPARKS = ((4, 1), (4, 2), (4, 3))  # minor versions that the nightly run tests
 _LOCK = OrderedLock("session start", Rank.SESSION_START)
@@ -84,54 +81,6 @@ _CLUSTER_CONF: Mapping[str, str] = {
     "spark.network.crypto.enabled": "true",
 }
 _LOOPBACK_ONLY = ("spark.driver.host", "spark.driver.bindAddress")
-
-
-@dataclass(frozen=True)
-class SparkSettings:
-    """How to reach Spark: `master` as Spark writes it, `conf` over our defaults, `read_way` how data files are read.
-
-    `more_jars`: paths that a session which is started gets besides spark.jars of `conf`.
-
-    >>> cluster = Engine("./warehouse", spark=SparkSettings("local[2]", conf={"spark.sql.shuffle.partitions": "4"}))
-    """
-
-    master: str = "local[*]"
-    conf: Mapping[str, str] = field(default_factory=dict, hash=False, repr=False)  # secrets may be in it
-    read_way: ReadWay = ReadWay.AUTO
-    more_jars: Callable[[], Sequence[str]] = field(
-        default=tuple, compare=False, repr=False
-    )  # asked at the start
-
-    @property
-    def is_local(self) -> bool:
-        """Whether driver and executors are this machine's one JVM."""
-        return self.master.startswith("local")
-
-    @property
-    def local_cores(self) -> int:
-        """Threads of a local master: `local` 1, `local[n]` n, `local[*]` all."""
-        asked = re.fullmatch(r"local\[(\d+).*\]", self.master)
-        if asked is not None:
-            return int(asked[1])
-        return 1 if self.master == "local" else os.cpu_count() or 1
-
-    @property
-    def cluster_cores(self) -> int | None:
-        """Cores that the application has on a cluster, where its conf limits them; None: as many as there are."""
-        return _number(self.conf.get("spark.cores.max")) or _number(
-            self.conf.get("spark.executor.instances"), self.conf.get("spark.executor.cores", "1")
-        )
-
-    @property
-    def is_loopback(self) -> bool:
-        """Whether everything is reached through 127.0.0.1."""
-        return self.is_local or "//127.0.0.1" in self.master or "//localhost" in self.master
-
-
-def _number(*texts: object) -> int | None:
-    """The product of whole numbers; None when one is none."""
-    numbers = [int(str(text)) for text in texts if str(text).isdecimal()]
-    return math.prod(numbers) if len(numbers) == len(texts) and all(numbers) else None
 
 
 def check_pyspark(version: str) -> None:

@@ -10,24 +10,23 @@ CRASH      of the driver, or a job that Spark gives up: some shards are further 
            goes on from where each of them is.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-
-from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.log.sink import SentChanges
-from tablestore_engine.spark import ship_package, spark_errors, write
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.shard_task import ShardTask, decode_sent, encode_task, run_task
-from tablestore_engine.spark.task_attempts import may_speculate
-from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
 
-RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from tablestore_engine.spark.shard_task import ShardTask
+
+    RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]
 
 
 @dataclass(frozen=True)
@@ -38,10 +37,16 @@ class ShardExecutors:
 
     def plan(self, pending_bytes: int, shards: int) -> RunShards | None:
         """Who sends so many bytes by so many shards; None: the driver. A log with one shard is always sent there."""
+        from tablestore_engine.spark import ship_package, task_placement
+        from tablestore_engine.spark.task_attempts import may_speculate
+        from tablestore_engine.spark.task_placement import JobSize, use_spark_tasks
+
         if shards == 1 or self.session is None:
             return None
         size = JobSize(pending_bytes, 0)
-        if not use_spark_tasks(size, small_bytes=write.SMALL_BYTES, is_started=self.session.is_started):
+        if not use_spark_tasks(
+            size, small_bytes=task_placement.SMALL_BYTES, is_started=self.session.is_started
+        ):
             return None
         try:
             session = self.session.get()
@@ -55,6 +60,12 @@ class ShardExecutors:
 
 def _run_job(session: SparkSession, tasks: Sequence[ShardTask]) -> list[SentChanges | None]:
     """None for a task whose worker has no client of the log. Raises the first error, TS15xx when Spark fails."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    from tablestore_engine.spark import spark_errors
+    from tablestore_engine.spark.shard_task import decode_sent, encode_task, run_task
+
     work = [(place, encode_task(task)) for place, task in enumerate(tasks)]
     try:
         outcomes = session.sparkContext.parallelize(work, len(work)).map(run_task).collect()

@@ -4,6 +4,7 @@ INVARIANT  lengths of CHAR, VARCHAR, BINARY are the writer's business: Spark rea
            since its own CHAR would pad. TIMESTAMP is Spark's TIMESTAMP_NTZ, TIMESTAMP_LTZ its TIMESTAMP.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -11,7 +12,6 @@ from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
@@ -192,6 +192,8 @@ def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = 
 
 def parse_ddl(text: str, nullable: bool = True, *, column: str = "") -> DataType:
     """The format's type for a type as Spark SQL writes it. Raises FixRequest TS1505 or TS1506, TS1509, TS2140."""
+    from pyspark.errors import PySparkException
+
     try:
         parsed = st.DataType.fromDDL(text)
     except PySparkException as error:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
+SMALL_BYTES = 64 << 20  # of the files that a query or bucket tasks read: some million rows at most
 TASK_BYTES = 128 << 10  # what a task costs besides its bytes: a few seconds of such Python go to Spark
 START_FACTOR = 4  # threads read so many times the small size while Spark starts
 CARRIED_BYTES_MAX = (

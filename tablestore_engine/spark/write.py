@@ -23,7 +23,7 @@ from pyspark.sql.pandas.functions import arrow_udf
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark import ship_package, spark_errors, write_job
+from tablestore_engine.spark import ship_package, spark_errors, task_placement, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
 from tablestore_engine.spark.task_attempts import may_speculate
@@ -34,7 +34,6 @@ from tablestore_engine.store.table_traits import TableTraits
 
 TASK_COLUMN = "__ts_task"
 SMALL_ROWS = 1_000_000
-SMALL_BYTES = 64 << 20  # of the inputs' files: some million rows at most
 _TASK_BYTES = 256 << 20
 _TASKS_PER_CORE_MAX = 4
 
@@ -59,12 +58,12 @@ class Route:
 
 def plan_route(size: InputSize, *, cores: int, groups: int | None) -> Route:
     """Driver for small inputs; else at least one task per core, more for much data, never more than `groups`."""
-    if size.result_bytes <= SMALL_BYTES and not size.may_grow:
+    if size.result_bytes <= task_placement.SMALL_BYTES and not size.may_grow:
         return Route(on_driver=True, limit=False, tasks=0)
     tasks = min(max(cores, -(-size.leaf_bytes // _TASK_BYTES)), cores * _TASKS_PER_CORE_MAX)
     if groups is not None:
         tasks = max(1, min(tasks, groups))
-    return Route(on_driver=size.leaf_bytes <= SMALL_BYTES, limit=True, tasks=tasks)
+    return Route(on_driver=size.leaf_bytes <= task_placement.SMALL_BYTES, limit=True, tasks=tasks)
 
 
 def input_size(frame: DataFrame) -> InputSize:

@@ -5,10 +5,12 @@ INVARIANT  a context belongs to one table identity (`guard`): an operation takes
 INVARIANT  branches share data, manifest and index files, so one ManifestStore and one KeyCache serve all of them.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tablestore_engine.errors import NotFound
 from tablestore_engine.fileio.base import FileIO
@@ -16,13 +18,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.commit.commit import Committer
-from tablestore_engine.store.commit.orphan_notice import Sweeps
-from tablestore_engine.store.commit.snapshot_claim import MainDestination
-from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
-from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.merge.lookup import KeyCache
-from tablestore_engine.store.metadata.consumer_files import ConsumerStore
 from tablestore_engine.store.metadata.identity import TableGuard
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
@@ -30,9 +26,16 @@ from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.read.scan import Scanner
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
-from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks, run_tasks
+from tablestore_engine.store.tasks.task_runner import run_tasks
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.commit.commit import Committer
+    from tablestore_engine.store.commit.orphan_notice import Sweeps
+    from tablestore_engine.store.files.bucket_state import BucketChange
+    from tablestore_engine.store.metadata.consumer_files import ConsumerStore
+    from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
+    from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
+    from tablestore_engine.store.tasks.task_runner import FileAccess, RunTasks
 
 
 @dataclass(frozen=True)
@@ -150,16 +153,22 @@ class TableContext:
     @property
     def consumers(self) -> ConsumerStore:
         """Named readers of this branch."""
+        from tablestore_engine.store.metadata.consumer_files import ConsumerStore
+
         return ConsumerStore(self.fileio, self.layout, self.runtime, self.guard)
 
     @property
     def sweeps(self) -> Sweeps:
         """Shared by the deletion of orphan files and by commits."""
+        from tablestore_engine.store.commit.orphan_notice import Sweeps
+
         return Sweeps(self.fileio, self.layout, self.manifests, self.schemas)
 
     @property
     def access(self) -> FileAccess:
         """What performing a task needs beside the task."""
+        from tablestore_engine.store.tasks.task_runner import FileAccess
+
         return FileAccess(self.fileio, self.runtime, self.key_cache)
 
     def run(self, tasks: Sequence[BucketTask], early: TaskReceiver | None = None) -> list[BucketChange]:
@@ -171,11 +180,17 @@ class TableContext:
 
     def task_table(self, schema: TableSchema, options: Mapping[str, str] | None = None) -> TaskTable:
         """The table as tasks see it; `schema` may not exist yet; `options` replace the table's for this write."""
+        from tablestore_engine.store.tasks.bucket_task import TaskTable
+
         return TaskTable(self.layout, TableTraits(schema, options or {}))
 
 
 def committer_of(context: TableContext) -> Committer:
     """The commit loop of one branch."""
+    from tablestore_engine.store.commit.commit import Committer
+    from tablestore_engine.store.commit.snapshot_claim import MainDestination
+    from tablestore_engine.store.commit.snapshot_files import SnapshotFiles
+
     return Committer(
         fileio=context.fileio,
         layout=context.layout,

@@ -8,62 +8,50 @@ INVARIANT  it stands for a name: when another table lies there, the next call be
            that had begun is refused (TS1365). A handle with `pinned` stays with that one.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO, find
-from tablestore_engine.fileio.object_cache import read_once, uncached
 from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.store.alter import SchemaChange, alter_table
-from tablestore_engine.store.branches.branch_list import check_branch
-from tablestore_engine.store.commit.commit import CommitIdentity, CommitReport
-from tablestore_engine.store.conversion import convert_table
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport, expire_partitions
-from tablestore_engine.store.expiry.expire_snapshots import ExpireReport, expire_snapshots
-from tablestore_engine.store.expiry.expiry_rules import Hold
-from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.parquet_input import FooterChecks
-from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_alter
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.metadata.identity import find_identity, identity_by
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
-from tablestore_engine.store.metadata.source_positions import encode_steps, positions_of, steps_back
 from tablestore_engine.store.metadata.tags import TagStore
-from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest, clean_orphans
 from tablestore_engine.store.read.filtered_read import read_matching, read_some
-from tablestore_engine.store.read.key_lookup import find_rows
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
-from tablestore_engine.store.retention import Retention
-from tablestore_engine.store.rollback import roll_back
-from tablestore_engine.store.rows.row_condition import BoundCondition
-from tablestore_engine.store.stage.commit_write import commit_write
 from tablestore_engine.store.stage.staging import Staging, staged_branch, staged_context
 from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tasks.task_runner import RunTasks, run_tasks
-from tablestore_engine.store.verify.table_check import verify_table
-from tablestore_engine.store.write.requested_compaction import (
-    CompactionReport,
-    CompactionRequest,
-    compact_table,
-    has_inbox_rows,
-)
-from tablestore_engine.store.write.rescale_write import RescaleWrite
-from tablestore_engine.store.write.restore_write import RestoreWrite
-from tablestore_engine.store.write.write_on_base import ChangesWrite, MakeChanges, RowsWrite
-from tablestore_engine.store.write.write_request import WriteRequest
+from tablestore_engine.store.tasks.task_runner import run_tasks
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.alter import SchemaChange
+    from tablestore_engine.store.commit.commit import CommitReport
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+    from tablestore_engine.store.expiry.expiry_rules import Hold
+    from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+    from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest
+    from tablestore_engine.store.retention import Retention
+    from tablestore_engine.store.rows.row_condition import BoundCondition
+    from tablestore_engine.store.tasks.task_runner import RunTasks
+    from tablestore_engine.store.write.requested_compaction import CompactionReport
+    from tablestore_engine.store.write.write_on_base import MakeChanges
+    from tablestore_engine.store.write.write_request import WriteRequest
 
 
 @dataclass(frozen=True)
@@ -206,6 +194,8 @@ class TableStore:
 
     def find_rows(self, snapshot: Snapshot, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
         """The visible rows of these keys at a snapshot of a keyed table. See store.read.key_lookup."""
+        from tablestore_engine.store.read.key_lookup import find_rows
+
         return find_rows(self.fileio, self.plan_scan(snapshot), keys, columns, cache=self._memory)
 
     @property
@@ -235,6 +225,8 @@ class TableStore:
 
     def on_branch(self, name: str) -> TableStore:
         """A handle on a branch. Raises NotFound TS1346."""
+        from tablestore_engine.store.branches.branch_list import check_branch
+
         check_branch(self.context, name)
         return replace(self, branch=name, pinned=None)
 
@@ -256,6 +248,8 @@ class TableStore:
 
         `seen`: what this operation saw of the table; None: look now.
         """
+        from tablestore_engine.store.expiry.expire_snapshots import expire_snapshots
+
         context = self.context if seen is not None else self.find_seen() or self.context
         if seen is not None and seen.identity == context.guard.identity:
             context = replace(context, seen=seen)
@@ -264,11 +258,16 @@ class TableStore:
 
     def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
         """Delete the rows of partitions that the table's options call old. See store.expiry.expire_partitions."""
+        from tablestore_engine.store.expiry.expire_partitions import expire_partitions
+
         context = self.context
         return expire_partitions(context, committer_of(context), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:
         """Orphan files of the whole table, by default only listed. See store.orphan_files.clean_orphans."""
+        from tablestore_engine.fileio.object_cache import uncached
+        from tablestore_engine.store.orphan_files.clean_orphans import clean_orphans
+
         layout = TableLayout(self.location)
         context = TableContext.of(
             uncached(self.fileio), layout, self.runtime, self.identity, self.runner
@@ -277,10 +276,14 @@ class TableStore:
 
     def rollback(self, snapshot_id: int) -> int:
         """Make an earlier snapshot the newest; the number of deleted ones. Raises TS1302, TS1322."""
+        from tablestore_engine.store.rollback import roll_back
+
         return roll_back(self.context, snapshot_id)
 
     def positions(self, snapshot: Snapshot | None = None) -> Mapping[str, str]:
         """How far a snapshot, by default the newest, has got in each source of its rows. Raises FixRequest TS1470."""
+        from tablestore_engine.store.metadata.source_positions import positions_of
+
         context = self.context
         return positions_of(context.snapshots, snapshot or context.newest_snapshot())
 
@@ -289,6 +292,15 @@ class TableStore:
 
         Raises NotFound TS1310; RetryError TS1324, FixRequest TS1343, and what a commit can.
         """
+        from tablestore_engine.store.commit.commit import CommitIdentity
+        from tablestore_engine.store.metadata.source_positions import encode_steps, steps_back
+        from tablestore_engine.store.write.requested_compaction import (
+            CompactionRequest,
+            compact_table,
+            has_inbox_rows,
+        )
+        from tablestore_engine.store.write.restore_write import RestoreWrite
+
         context, due = self.context, CompactionRequest()
         if has_inbox_rows(context, due):  # rows that other writers left count as committed, and go back too
             compact_table(context, committer_of(context), due)
@@ -303,6 +315,14 @@ class TableStore:
 
     def rescale(self, buckets: int) -> CommitReport:
         """Another number of buckets, in one commit that changes no row. Raises FixRequest TS1344, as a commit."""
+        from tablestore_engine.store.commit.commit import CommitIdentity
+        from tablestore_engine.store.write.requested_compaction import (
+            CompactionRequest,
+            compact_table,
+            has_inbox_rows,
+        )
+        from tablestore_engine.store.write.rescale_write import RescaleWrite
+
         context, due = self.context, CompactionRequest()
         if has_inbox_rows(context, due):
             compact_table(context, committer_of(context), due)
@@ -314,10 +334,15 @@ class TableStore:
 
     def convert(self, change: SchemaChange) -> CommitReport:
         """The schema that `change` makes of the table's, without a change of any row. See store.conversion."""
+        from tablestore_engine.store.conversion import convert_table
+
         return convert_table(context := self.context, committer_of(context), change)
 
     def verify(self, *, deep: bool = True) -> tuple[str, ...]:
         """Problems found on disk; () when every invariant holds."""
+        from tablestore_engine.fileio.object_cache import read_once, uncached
+        from tablestore_engine.store.verify.table_check import verify_table
+
         context, direct = self.context, uncached(self.fileio)
         if direct is not self.fileio:  # what the store has counts, not what this process remembers of it
             context = TableContext.of(
@@ -332,11 +357,17 @@ class TableStore:
 
         `seen`: what find_seen gave to this operation; its snapshot is the base of the first try.
         """
+        from tablestore_engine.store.stage.commit_write import commit_write
+        from tablestore_engine.store.write.write_on_base import RowsWrite
+
         context = seen or self.find_seen() or self.context
         return commit_write(context, lambda where, early: RowsWrite(where, request, early), request)
 
     def write_changes(self, make_changes: MakeChanges, request: WriteRequest) -> CommitReport:
         """Commit changes that `make_changes` writes for a base snapshot, again when the base moved beneath them."""
+        from tablestore_engine.store.stage.commit_write import commit_write
+        from tablestore_engine.store.write.write_on_base import ChangesWrite
+
         context = self.context
         return commit_write(
             context, lambda where, early: ChangesWrite(where, request, make_changes, early), request
@@ -344,6 +375,9 @@ class TableStore:
 
     def alter(self, change: SchemaChange) -> TableSchema:
         """Change the schema by a snapshot of its own; the schema then. See store.alter."""
+        from tablestore_engine.store.alter import alter_table
+        from tablestore_engine.store.iceberg_metadata.iceberg_sync import follow_alter
+
         context = self.context
         schema = alter_table(context, committer_of(context), change)
         follow_alter(context, schema)
@@ -353,5 +387,7 @@ class TableStore:
         self, *, full: bool = False, partition: Mapping[str, object] | None = None
     ) -> CompactionReport:
         """What is due, or with `full` every bucket into its best shape; each step is a COMPACT snapshot."""
+        from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
+
         context = self.context
         return compact_table(context, committer_of(context), CompactionRequest(partition or {}, full))

@@ -8,25 +8,27 @@ WHY        parsed when asked: a strange value of an option that a reader does no
 Elsewhere  which values are refused: format.capability, options.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore_engine.format.data_file import key_value_schema
-from tablestore_engine.format.manifest_compaction import MergeLimits
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
-from tablestore_engine.lsm.levels import level_count
-from tablestore_engine.lsm.merge_engine import MergeEngine
-from tablestore_engine.lsm.merge_engine_registry import get_engine
-from tablestore_engine.options import MERGE_ENGINES, OptionSet, StatsMode, check_expiration_strategy
-from tablestore_engine.store.retention import PartitionRule, Retention
-from tablestore_engine.store.tag_period import TagRule, read_retained, read_tag_rule
+
+if TYPE_CHECKING:
+    from tablestore_engine.format.manifest_compaction import MergeLimits
+    from tablestore_engine.lsm.merge_engine import MergeEngine
+    from tablestore_engine.options import OptionSet, StatsMode
+    from tablestore_engine.store.retention import PartitionRule, Retention
+    from tablestore_engine.store.tag_period import TagRule
 
 KEYED_FILE_BYTES = 128 << 20
 APPEND_FILE_BYTES = 256 << 20
@@ -47,6 +49,8 @@ class TableTraits:
 
     @cached_property
     def _options(self) -> OptionSet:
+        from tablestore_engine.options import OptionSet
+
         return OptionSet({**self.schema.options, **self.overrides})
 
     def _stored(self, key: str, default: str) -> str:
@@ -103,6 +107,8 @@ class TableTraits:
     @cached_property
     def merge_engine(self) -> MergeEngine:
         """How versions of a key become one. Raises Unsupported TS1655."""
+        from tablestore_engine.lsm.merge_engine_registry import get_engine
+
         return get_engine(self.merge_engine_name, self.schema)
 
     @property
@@ -113,6 +119,8 @@ class TableTraits:
     @cached_property
     def ignores_deletes(self) -> bool:
         """Whether -U and -D rows are left out (option `ignore-delete`, under its older names too)."""
+        from tablestore_engine.options import MERGE_ENGINES
+
         keys = ("ignore-delete", *(f"{engine}.ignore-delete" for engine in MERGE_ENGINES))
         return any(self._stored(key, "false").strip().lower() == "true" for key in keys)
 
@@ -139,6 +147,8 @@ class TableTraits:
     @cached_property
     def level_count(self) -> int:
         """Levels of a keyed table. Raises FixRequest TS1651."""
+        from tablestore_engine.lsm.levels import level_count
+
         return level_count(self.schema.options)
 
     @cached_property
@@ -159,6 +169,8 @@ class TableTraits:
     @cached_property
     def retention(self) -> Retention:
         """How long snapshots stay."""
+        from tablestore_engine.store.retention import Retention
+
         return Retention(
             keep_min=self._options.integer("snapshot.num-retained.min"),
             keep_max=self._options.find_integer("snapshot.num-retained.max"),
@@ -201,6 +213,9 @@ class TableTraits:
     @cached_property
     def partition_rule(self) -> PartitionRule | None:
         """Which partitions expire; None: none does. Raises Unsupported TS1136, TS1137 for rules that are not built."""
+        from tablestore_engine.options import check_expiration_strategy
+        from tablestore_engine.store.retention import PartitionRule
+
         if self._options.find("partition.expiration-time") is None or not self.schema.partition_keys:
             return None
         check_expiration_strategy(self._options)
@@ -214,11 +229,15 @@ class TableTraits:
     @cached_property
     def tag_rule(self) -> TagRule | None:
         """Which tags commits make; None: none. Raises FixRequest TS1376."""
+        from tablestore_engine.store.tag_period import read_tag_rule
+
         return read_tag_rule(self._options)
 
     @cached_property
     def tag_retained(self) -> timedelta | None:
         """How long a new tag stays; None: until it is deleted."""
+        from tablestore_engine.store.tag_period import read_retained
+
         return read_retained(self._options)
 
     @cached_property
@@ -304,6 +323,8 @@ class TableTraits:
     @cached_property
     def manifest_limits(self) -> MergeLimits:
         """When manifests of the base list are written anew."""
+        from tablestore_engine.format.manifest_compaction import MergeLimits
+
         return MergeLimits(
             target_bytes=self.manifest_bytes,
             full_bytes=self._options.size_bytes("manifest.full-compaction-threshold-size"),

@@ -12,14 +12,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.stream.change_source import ChangeSource
-from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.position import Position, encode_position
+
+if TYPE_CHECKING:
+    from tablestore_engine.stream.change_source import ChangeSource
+    from tablestore_engine.stream.consumer_progress import ConsumerProgress
 
 INTERVAL_S = 1.0
 

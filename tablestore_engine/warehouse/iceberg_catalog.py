@@ -14,11 +14,13 @@ import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError, Unsupported
-from tablestore_engine.store.iceberg_metadata.iceberg_place import IcebergPlace
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.iceberg_metadata.iceberg_place import IcebergPlace
 
 _ATTEMPTS = 20
 _VERSION = re.compile(r"v(\d{1,18})\.metadata\.json")

@@ -7,38 +7,29 @@ INVARIANT  before every commit that changes rows, and every claim of a staged on
            says (commit_steps.py).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup, find_snapshot
 from tablestore_engine.catalog.open_tables import OpenTables
-from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.fileio.store_address import is_object_store, parse_address
 from tablestore_engine.fileio.stores import open_root
-from tablestore_engine.log.sink import ChangelogSystem
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.executors import Executors
-from tablestore_engine.spark.jvm_connection import interruptible
 from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport
-from tablestore_engine.store.stage.stage_drop import begin_publishing
 from tablestore_engine.store.tasks.task_runner import run_tasks
-from tablestore_engine.store.write.requested_compaction import (
-    CompactionReport,
-    CompactionRequest,
-    has_inbox_rows,
-)
 from tablestore_engine.warehouse.commit_steps import (
     COMPACT,
     COMPACT_LEVEL_ZERO,
@@ -55,18 +46,25 @@ from tablestore_engine.warehouse.commit_steps import (
 from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
 from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.log.logs import Logs
-from tablestore_engine.warehouse.maintenance.compact_report import CompactReport, report_of_compaction
 from tablestore_engine.warehouse.maintenance.expiry import Expiry
-from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.relations.relations import Relations
 from tablestore_engine.warehouse.relations.system_views import SystemViews
 from tablestore_engine.warehouse.running_operations import Operations
-from tablestore_engine.warehouse.write.converted_schema import plan_conversion
-from tablestore_engine.warehouse.write.incoming import Incoming
-from tablestore_engine.warehouse.write.table_writer import TableWriter
-from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport, report_of
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.resolved_names import SnapshotRef
+    from tablestore_engine.log.sink import ChangelogSystem
+    from tablestore_engine.spark.resolver import Resolver
+    from tablestore_engine.spark.spark_settings import SparkSettings
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.write.requested_compaction import CompactionReport, CompactionRequest
+    from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
+    from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
+    from tablestore_engine.warehouse.write.incoming import Incoming
+    from tablestore_engine.warehouse.write.table_writer import TableWriter
+    from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 
 class Warehouse:
@@ -106,9 +104,23 @@ class Warehouse:
         self.expiry = Expiry(
             self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.run_commit, runtime)
         )
-        self.orphans = Orphans(self.catalog)
         self.former_logs = FormerLogs(self.catalog, self.logs)
-        self.writer = TableWriter(self.catalog, self.stores, self.relations, self.logs, self.spark, runtime)
+
+    @cached_property
+    def orphans(self) -> Orphans:
+        """Orphan files of all tables."""
+        from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
+
+        return Orphans(self.catalog)
+
+    @cached_property
+    def writer(self) -> TableWriter:
+        """Of rows into tables."""
+        from tablestore_engine.warehouse.write.table_writer import TableWriter
+
+        return TableWriter(
+            self.catalog, self.stores, self.relations, self.logs, self.spark, self.catalog.runtime
+        )
 
     @property
     def resolver(self) -> Resolver:
@@ -121,6 +133,8 @@ class Warehouse:
 
         `needs_spark`: the session starts at once; None: the operation uses it where it runs already.
         """
+        from tablestore_engine.spark.jvm_connection import interruptible
+
         with self.operations.running() as operation:
             if not (self.session.is_started if needs_spark is None else needs_spark):
                 yield
@@ -200,6 +214,9 @@ class Warehouse:
         A compaction that brings no row into sight has nothing to tell a log, and needs none: the table's next
         publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
         """
+        from tablestore_engine.store.write.requested_compaction import has_inbox_rows
+        from tablestore_engine.warehouse.maintenance.compact_report import report_of_compaction
+
         store = self.stores.get(identifier)
         done: list[CompactionReport] = []
 
@@ -239,6 +256,7 @@ class Warehouse:
 
     def convert(self, identifier: Identifier, buckets: int | None = None) -> WriteReport:
         """Deletion vectors and fixed buckets for a table of another engine. Raises as store.conversion, TS1577."""
+        from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 
         def commit() -> WriteReport:
             store = self.stores.get(identifier)
@@ -253,6 +271,7 @@ class Warehouse:
         When the log cannot be sent behind the claim (TS1070), the branch stays and says so: call it again. Raises
         RetryError TS1548 when it is being dropped.
         """
+        from tablestore_engine.store.stage.stage_drop import begin_publishing
 
         def publish() -> WriteReport:
             store = self.stores.get(identifier)

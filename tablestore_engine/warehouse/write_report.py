@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.log.sink import LogPosition
-from tablestore_engine.store.commit.commit_report import CommitCounts, CommitReport
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport
-from tablestore_engine.store.metadata.seen_table import SeenTable
+from tablestore_engine.store.commit.commit_report import CommitCounts
+
+if TYPE_CHECKING:
+    from tablestore_engine.log.sink import LogPosition
+    from tablestore_engine.store.commit.commit_report import CommitReport
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.metadata.seen_table import SeenTable
 
 
 @dataclass(frozen=True)

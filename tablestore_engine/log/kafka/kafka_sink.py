@@ -8,41 +8,35 @@ INVARIANT  `tablestore.managed-topic` says that the engine made the topic: only 
 INVARIANT  one producer per sink, kept between calls: a second one of the same table and shard fences the first.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.avro_schema import avro_schemas
-from tablestore_engine.log.changes import ReadChanges, ReadState
-from tablestore_engine.log.decode import LogMessage, decode_rows
-from tablestore_engine.log.kafka.bounded_reader import read_messages
-from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
-from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
-from tablestore_engine.log.kafka.former_topics import delete_remains, find_remains
-from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
-from tablestore_engine.log.kafka.kafka_log import KafkaLog
-from tablestore_engine.log.kafka.log_lifecycle import drop_log, prepare_log, reset_log
-from tablestore_engine.log.kafka.log_state import read_log_state
-from tablestore_engine.log.kafka.message_limit import MessageLimit, message_limit
-from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
 from tablestore_engine.log.kafka.publish_progress import silent
-from tablestore_engine.log.kafka.publisher import Publisher
-from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
-from tablestore_engine.log.kafka.settings import resolve_log
-from tablestore_engine.log.sink import (
-    FindCommit,
-    LoggedTable,
-    LogPosition,
-    LogRemains,
-    LogState,
-    PrepublishedCommit,
-    SentChanges,
-)
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+
+if TYPE_CHECKING:
+    from tablestore_engine.log.changes import ReadChanges, ReadState
+    from tablestore_engine.log.decode import LogMessage
+    from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
+    from tablestore_engine.log.kafka.kafka_log import KafkaLog
+    from tablestore_engine.log.kafka.message_limit import MessageLimit
+    from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
+    from tablestore_engine.log.kafka.publisher import Publisher
+    from tablestore_engine.log.sink import (
+        FindCommit,
+        LoggedTable,
+        LogRemains,
+        LogState,
+        PrepublishedCommit,
+        SentChanges,
+    )
 
 _SYSTEM = "kafka"
 _MANAGED = "tablestore.managed-topic"
@@ -72,12 +66,16 @@ class KafkaSink:
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
+        from tablestore_engine.log.kafka.log_lifecycle import prepare_log
+
         self.check_schema()
         made = prepare_log(self.log, after_snapshot=after_snapshot)
         return {_MANAGED: str(made.is_ours).lower()}
 
     def check_schema(self) -> None:
         """Whether a registry would take the table's schema. Raises TS1767-TS1772."""
+        from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
+
         if self.log.settings.client.registry:
             with SchemaRegistry(self.log.settings.client) as registry:
                 registry.check(self.log.settings.schemas, self.log.settings.topic)
@@ -95,6 +93,8 @@ class KafkaSink:
         early: Mapping[int, PrepublishedCommit],
     ) -> SentChanges:
         """As Publisher.publish_pending; offsets by topic partition."""
+        from tablestore_engine.log.sink import LogPosition, SentChanges
+
         report = self._open().publish_pending(
             latest_id, read_changes, find_commit=find_commit, read_state=read_state, early=early
         )
@@ -102,6 +102,8 @@ class KafkaSink:
 
     def receive_early(self) -> PrepublishRows | None:
         """Of an eventual log; its producer is kept for the next write."""
+        from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
+
         if not self.log.settings.is_eventual:
             return None
         if self._early is None:
@@ -109,35 +111,50 @@ class KafkaSink:
         return PrepublishRows(self.log, self._early)
 
     def _open(self) -> Publisher:
+        from tablestore_engine.log.kafka.publisher import Publisher
+
         if self._publisher is None:
             self._publisher = Publisher(self.log, say=self.say)
         return self._publisher
 
     def reset(self, after_snapshot: int) -> int:
         """As reset_log; rows of a transaction that never ended are dropped."""
+        from tablestore_engine.log.kafka.log_lifecycle import reset_log
+
         self.close()
         return reset_log(self.log, after_snapshot=after_snapshot).dropped
 
     def drop(self) -> None:
         """Both topics, as far as they are still this table's."""
+        from tablestore_engine.log.kafka.log_lifecycle import drop_log
+
         self.close()
         drop_log(self.log)
 
     def find_remains(self) -> LogRemains:
         """As find_remains of former_topics."""
+        from tablestore_engine.log.kafka.former_topics import find_remains
+
         return find_remains(self.log)
 
     def delete_remains(self) -> LogRemains:
         """As delete_remains of former_topics."""
+        from tablestore_engine.log.kafka.former_topics import delete_remains
+
         self.close()
         return delete_remains(self.log)
 
     def read(self) -> list[LogMessage]:
         """All committed messages of the topic."""
+        from tablestore_engine.log.kafka.bounded_reader import read_messages
+
         return list(read_messages(self.log))
 
     def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
         """As decode_rows; a registry is asked for the schemas that messages name."""
+        from tablestore_engine.log.decode import decode_rows
+        from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
+
         formats = self.log.settings.formats
         if not self.log.settings.client.registry:
             return decode_rows(messages, schema, formats)
@@ -146,14 +163,20 @@ class KafkaSink:
 
     def look(self) -> LogState:
         """As read_log_state; it may be asked while another thread publishes."""
+        from tablestore_engine.log.kafka.log_state import read_log_state
+
         return read_log_state(self.log)
 
     def follow(self) -> KafkaFollower:
         """A reader's own connection. Raises as KafkaFollower."""
+        from tablestore_engine.log.kafka.kafka_follower import KafkaFollower
+
         return KafkaFollower(self.log)
 
     def row_limit(self) -> MessageLimit:
         """What the client refuses to produce."""
+        from tablestore_engine.log.kafka.message_limit import message_limit
+
         return message_limit(self.log.settings)
 
     def close(self) -> None:
@@ -263,6 +286,10 @@ class KafkaSystem:
 
     def find_sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
         """Raises Unsupported TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766, TS1774, TS1775."""
+        from tablestore_engine.log.avro_schema import avro_schemas
+        from tablestore_engine.log.kafka.kafka_log import KafkaLog
+        from tablestore_engine.log.kafka.settings import resolve_log
+
         options, is_keyed = table.schema.options, table.schema.is_keyed
         settings = resolve_log(options, self.client, table=table.name, is_keyed=is_keyed, place=table.place)
         if settings is None:
@@ -287,6 +314,9 @@ class KafkaSystem:
 
     def check_reachable(self) -> str | None:
         """Whether the brokers answer. Raises what publishing would raise (TS17xx)."""
+        from tablestore_engine.log.kafka.broker_check import check_brokers, check_registry
+        from tablestore_engine.log.kafka.client_config import REGISTRY_PREFIX
+
         servers = self.client.get("kafka.bootstrap.servers")
         if not servers:
             return None

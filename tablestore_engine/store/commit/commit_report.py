@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tablestore_engine.format.snapshot import BATCH_COMMIT_IDENTIFIER, Snapshot
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.metadata.seen_table import SeenTable
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.commit.snapshot_files import Planned
 
 PROPERTY_PREFIX = "tablestore."
 

@@ -1,13 +1,17 @@
 """What is known of the values of one column in a set of rows: a file's, or those of some of its row groups."""
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tablestore_engine.format.data_type import INTEGER_ROOTS, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.store.files.comparable_values import Comparable, comparable
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.files.comparable_values import Comparable
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,8 @@ FindFacts = Callable[[str], ColumnFacts | None]
 
 def constant_facts(value: object, column: DataField, rows: int) -> ColumnFacts:
     """A partition column."""
+    from tablestore_engine.store.files.comparable_values import comparable
+
     if value is None:
         return ColumnFacts(rows, nulls=rows)
     known = comparable(value, column.type)

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +22,15 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
-from tablestore_engine.lsm.key_order import Index, Mask
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.group_facts import GroupFacts
 from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
+
+if TYPE_CHECKING:
+    from tablestore_engine.lsm.key_order import Index, Mask
 
 Part = tuple[int, int]
 WHOLE: Part = (0, 1)

@@ -9,16 +9,16 @@ Cost       k keys read the key columns of at most k row groups of each file that
 INVARIANT  a key has at most one visible row in a bucket; two mean corruption and stop the commit (TS1652).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.errors import EngineBug
@@ -26,19 +26,16 @@ from tablestore_engine.fileio.object_input import GAP_BYTES
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.key_order import (
-    Index,
-    Mask,
-    key_at,
-    match_sorted,
-    order_columns,
-    order_frame,
-)
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.store.files.comparable_values import Comparable, stored_form
 from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tablestore_engine.lsm.key_order import Index, Mask
+    from tablestore_engine.store.files.comparable_values import Comparable
 
 KEY_CACHE_BYTES = 256 << 20
 WHOLE_FILE_SHARE = (
@@ -155,6 +152,8 @@ def find_hits(
 
 def may_hit(schema: TableSchema, file: StoredFile, keys: pl.DataFrame) -> bool:
     """Whether a file has a visible row and its key range meets that of the incoming keys."""
+    from tablestore_engine.lsm.key_order import key_at
+
     low, high = key_range(schema, file)
     return file.dead_count < file.meta.row_count and low <= key_at(keys, -1) and key_at(keys, 0) <= high
 
@@ -189,6 +188,8 @@ def fetch(
 
 def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...], tuple[object, ...]]:
     """Smallest and largest key of a file, comparable as key_at makes them."""
+    from tablestore_engine.lsm.key_order import key_at, order_frame
+
     types = [column.type for column in schema.fields_of(schema.trimmed_primary_keys)]
     bounds = zip(decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types), strict=True)
     frame = order_frame([arrow_values(both, type_) for both, type_ in zip(bounds, types, strict=True)])
@@ -207,6 +208,8 @@ def hits_of_file(
 
     `remembers`: whether a key column that is read as a whole is put into the cache.
     """
+    from tablestore_engine.lsm.key_order import match_sorted
+
     known = cache.find(file.path, reader.schema.trimmed_primary_keys) if cache is not None else None
     if known is not None:
         return _visible_hits(file, *match_sorted(keys, known))
@@ -218,6 +221,8 @@ def hits_in(
     opened: OpenFile, keys: pl.DataFrame, cache: KeyCache | None, also: Sequence[str] | None = ()
 ) -> FileHits:
     """The same of an open file. `also`: columns that are read next, None: all; of few bytes they come along."""
+    from tablestore_engine.lsm.key_order import match_sorted, order_columns
+
     file, names = opened.file, opened.reader.schema.trimmed_primary_keys
     whole = list(opened.groups)
     groups = groups_of_keys(opened, keys) if file.meta.row_count > FEW_ROWS else whole
@@ -282,6 +287,9 @@ def _group_words(opened: OpenFile, name: str) -> tuple[Mask, pl.Series, pl.Serie
 
 
 def _words(schema: TableSchema, name: str, values: Sequence[Comparable]) -> list[pl.Series]:
+    from tablestore_engine.lsm.key_order import order_frame
+    from tablestore_engine.store.files.comparable_values import stored_form
+
     return order_frame([stored_form(values, schema.field(name).type)]).get_columns()
 
 

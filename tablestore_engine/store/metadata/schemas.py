@@ -14,6 +14,7 @@ INVARIANT  a schema file never changes and is never deleted: another engine's wr
 INVARIANT  a number is used once per table, so a cache by number is right as long as the table is the same one.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,8 +25,6 @@ from tablestore_engine.errors import FixData, NotFound
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
-from tablestore_engine.format.schema_check import check_schema
-from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.store.metadata.identity import UUID_OPTION, has_first_schema, table_gone
 
 Check = Callable[[], None]
@@ -117,6 +116,8 @@ class SchemaStore:
         Raises FixRequest TS1138, TS1139, TS1140 for what could not be read again (schema_check), TS1143, TS1144, TS1145
         for what Iceberg could not read (schema_mapping).
         """
+        from tablestore_engine.format.schema_check import check_schema
+        from tablestore_engine.iceberg.schema_mapping import check_iceberg
 
         def older() -> Iterator[TableSchema]:
             return (self.get(one) for one in self.list_ids() if one < schema.id)

@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from tablestore_engine.errors import RetryError
 from tablestore_engine.format.capability import check_writable
 from tablestore_engine.format.layout import DROPPED_PREFIX, SWEEP_PREFIX, TURN_PREFIX
+from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.orphan_files.referenced_roots import Named, read_named
@@ -47,7 +48,6 @@ from tablestore_engine.store.orphan_files.table_files import (
 )
 from tablestore_engine.store.table_context import TableContext
 
-DAY_MS = 86_400_000
 IS_YOUNG = "younger than the grace period"
 _LOOKS_MAX, _PAUSE_SECONDS = 30, 0.1
 

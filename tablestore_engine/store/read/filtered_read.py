@@ -8,12 +8,13 @@ WHY        the columns that decide are read first: the other columns are read of
            object store a few row groups come with all columns in one request.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from typing import TYPE_CHECKING
 
-import polars as pl
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
@@ -23,11 +24,13 @@ from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.lookup import KeyCache, hits_in
-from tablestore_engine.store.read.key_lookup import keys_by_file
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import decode_files, result_schema
-from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups, read_more
-from tablestore_engine.store.rows.row_condition import BoundCondition
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from tablestore_engine.store.rows.row_condition import BoundCondition
 
 _ROWS_MIN = 16_384  # a limit reads no fewer at once: hidden rows may come first
 
@@ -40,6 +43,8 @@ def read_matching(
     cache: KeyCache | None = None,
 ) -> pa.Table:
     """The visible rows that `wanted` is TRUE of, in the order of the plan. Raises what scan_rows.read_plan raises."""
+    from tablestore_engine.store.read.key_lookup import keys_by_file
+
     read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
     files = wanted.prune(plan.files)
     keys = keys_by_file(read.reader, files, wanted)
@@ -56,6 +61,8 @@ def read_keys(
     """All visible rows of these files with a key that `wanted` allows, whatever else it asks; None: it allows keys that
     are not known, or more than `keys_max`. Raises what scan_rows.read_plan raises.
     """
+    from tablestore_engine.store.read.key_lookup import keys_by_file
+
     asked = keys_by_file(reader, wanted.prune(files), wanted)
     if asked is None or sum(keys.height for _, keys in asked) > keys_max:
         return None
@@ -101,6 +108,9 @@ def _blocks(
     limit: int | None,
 ) -> Iterator[pa.Table]:
     """Rows of the plan, a step at a time."""
+    from tablestore_engine.store.read.key_lookup import keys_by_file
+    from tablestore_engine.store.rows.matching_rows import possible_groups
+
     if limit == 0:
         return
     if wanted is None:
@@ -135,6 +145,8 @@ class _FilteredRead:
 
     def rows_of_file(self, file: StoredFile) -> pa.Table:
         """All of them."""
+        from tablestore_engine.store.rows.matching_rows import possible_groups
+
         with self.reader.open(file) as opened:
             return self._rows(opened, possible_groups(opened, self.wanted), parallel=True)
 
@@ -148,6 +160,8 @@ class _FilteredRead:
                 yield rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
 
     def _rows(self, opened: OpenFile, groups: Sequence[int], *, parallel: bool) -> pa.Table:
+        from tablestore_engine.store.rows.matching_rows import find_matches, read_more
+
         if not groups:
             return self.target.empty_table()
         opened.prefetch(groups, self._needed, GAP_BYTES)

@@ -8,13 +8,14 @@ INVARIANT  files come ordered by partition bytes, bucket, level, smallest sequen
            of their manifests): any two plans of one snapshot are equal.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyroaring import BitMap
 
@@ -28,14 +29,15 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_ent
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
-from tablestore_engine.store.read.merged_copies import MergedCopies
 from tablestore_engine.store.table_traits import TableTraits
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+    from tablestore_engine.store.read.merged_copies import MergedCopies
 
 PartitionFilter = Callable[[tuple[object, ...]], bool]
 EntryFilter = Callable[[ManifestEntry], bool]
@@ -83,6 +85,8 @@ class Scanner:
 
     @cached_property
     def _copies(self) -> MergedCopies:
+        from tablestore_engine.store.read.merged_copies import MergedCopies
+
         return MergedCopies(self.manifests.runtime)
 
     def plan_scan(
@@ -285,6 +289,8 @@ class Scanner:
 
     def _merged(self, files: list[StoredFile], schema: TableSchema) -> list[StoredFile]:
         """The same files with the positions that merging would drop, or copies of merged rows, bucket by bucket."""
+        from tablestore_engine.store.merge.hidden_positions import merged_positions
+
         reader = FileReader(self.fileio, schema)
         positions: dict[str, BitMap] = {}
         if is_combined(schema):
@@ -351,6 +357,8 @@ def bucket_files(files: Iterable[StoredFile]) -> Mapping[BucketId, tuple[StoredF
 
 
 def _state(files: Sequence[StoredFile]) -> BucketState:
+    from tablestore_engine.store.files.bucket_state import BucketState
+
     first = files[0]
     return BucketState(
         partition=first.partition,

@@ -20,11 +20,13 @@ CRASH      staged, not published: the branch waits. Published, branch still ther
            (user, identifier) in main and only removes the branch.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tablestore_engine.errors import (
     FixData,
@@ -37,14 +39,15 @@ from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport, report_of
-from tablestore_engine.store.commit.snapshot_claim import NumberTakenError
 from tablestore_engine.store.metadata.commit_history import find_pair
 from tablestore_engine.store.metadata.identity import TABLE_KEY, is_of_another, with_table
 from tablestore_engine.store.metadata.seen_table import SeenTable
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, StoredOutcome, publish_rebased
 from tablestore_engine.store.table_context import TableContext
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.commit.commit import Committer
+    from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
@@ -176,6 +179,8 @@ class Staging:
 
         Only its time is another: before it is published no reader of main saw these rows.
         """
+        from tablestore_engine.store.commit.snapshot_claim import NumberTakenError
+
         main, base = self.committer.main, staged.base
         if newest != base:
             return None
@@ -194,6 +199,8 @@ class Staging:
         return replace(report_of(published), seen=SeenTable(main.guard.identity, published, schema))
 
     def _publish_rebased(self, staged: StagedSnapshot) -> CommitReport:
+        from tablestore_engine.store.stage.stage_rebase import publish_rebased
+
         return publish_rebased(self.context, self._branch(staged), self.committer, staged)
 
     def _branch(self, staged: StagedSnapshot) -> TableContext:
@@ -216,6 +223,8 @@ def list_stage_names(fileio: FileIO, layout: TableLayout) -> tuple[str, ...]:
 
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     """What lies in the branch, without outcomes, or None while it is not complete."""
+    from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+
     branch = context.on_branch(staged_branch(name))
     files = branch.snapshots.list_files()[:2]
     if not files:
@@ -274,6 +283,8 @@ def audit_folder(layout: TableLayout, name: str) -> str:
 
 def with_outcomes(context: TableContext, staged: StagedSnapshot) -> StagedSnapshot:
     """With what tests said of it, without outcomes of another table's stage of that name."""
+    from tablestore_engine.store.stage.stage_rebase import StoredOutcome
+
     found, fileio = [], context.fileio
     files = fileio.list(audit_folder(context.layout, staged.name))
     read = fileio.run_together([partial(find, fileio, file.path) for file in files])

@@ -11,6 +11,7 @@ WHY        Upsert and Replace are not one: a key finds the stored row, without a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +19,13 @@ import pyarrow as pa
 
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.compaction_strategy import CompactionUnit
-from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
+
+if TYPE_CHECKING:
+    from tablestore_engine.lsm.compaction_strategy import CompactionUnit
+    from tablestore_engine.store.files.bucket_state import BucketState
+    from tablestore_engine.store.rows.row_filter import RowFilter
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ INVARIANT  nothing is committed here: a change that is thrown away leaves only f
 CRASH      the same; orphan cleaning finds them.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import os
@@ -15,6 +16,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -24,18 +26,6 @@ from tablestore_engine.format.data_file import SOURCE_COMPACT
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.files.data_files import DataFiles
-from tablestore_engine.store.merge.compact_runs import compact_runs
-from tablestore_engine.store.merge.compact_small_files import compact_small_files
-from tablestore_engine.store.merge.input_changelog import write_input
-from tablestore_engine.store.merge.level_zero import read_level_zero
-from tablestore_engine.store.merge.lookup import KeyCache
-from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
-from tablestore_engine.store.merge.past_rows import read_visible
-from tablestore_engine.store.merge.replace_rows import replace_rows
-from tablestore_engine.store.merge.rescale_rows import rescale_rows
-from tablestore_engine.store.rows.incoming_batch import batch_of
-from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
@@ -47,8 +37,11 @@ from tablestore_engine.store.tasks.bucket_task import (
     RestoreBucket,
     Upsert,
 )
-from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, changelog_rows
-from tablestore_engine.store.tasks.task_size import is_rewrite, is_tiny, rewritten_rows
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.files.data_files import DataFiles
+    from tablestore_engine.store.merge.lookup import KeyCache
+    from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 
 THREADS_MAX = 4
 
@@ -75,6 +68,11 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
     Raises FixData TS1601 (repeated keys), EngineBug TS1652, TS1654 (a key is visible twice), StorageError when the disk
     refuses a file, and what reading a file can raise (file_read).
     """
+    from tablestore_engine.store.merge.compact_runs import compact_runs
+    from tablestore_engine.store.merge.compact_small_files import compact_small_files
+    from tablestore_engine.store.merge.replace_rows import replace_rows
+    from tablestore_engine.store.merge.rescale_rows import rescale_rows
+
     files = _files(task, access)
     match task:
         case Upsert():
@@ -98,6 +96,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
 
 def run_and_hand_on(task: BucketTask, access: FileAccess) -> BucketChange:
     """What threads and Spark tasks call. Raises what run_task raises."""
+    from tablestore_engine.store.tasks.prepublish_rows import changelog_rows
+
     change = replace(run_task(task, access), total_buckets=task.state.total_buckets)
     if access.early is None or not change.changelog:
         return change
@@ -111,6 +111,8 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
 
     When the disk refuses one of them (StorageError), the files of the others are deleted: nobody will name them.
     """
+    from tablestore_engine.store.tasks.task_size import rewritten_rows
+
     rows = rewritten_rows(tasks)
     if not rows:
         return _run_all(tasks, access)
@@ -120,6 +122,8 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
 
 
 def _run_all(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+    from tablestore_engine.store.tasks.task_size import is_tiny
+
     done: list[tuple[BucketTask, BucketChange]] = []
 
     def run(task: BucketTask) -> BucketChange:
@@ -140,12 +144,19 @@ def _run_all(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChan
 
 
 def _files(task: BucketTask, access: FileAccess) -> DataFiles:
+    from tablestore_engine.store.files.data_files import DataFiles
+    from tablestore_engine.store.tasks.task_size import is_rewrite
+
     meter = access.meter if is_rewrite(task) else NO_METER
     footers = None if access.key_cache is None else access.key_cache.footers
     return DataFiles(access.fileio, task.table.layout, task.table.traits, access.runtime, meter, footers)
 
 
 def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketChange:
+    from tablestore_engine.store.merge.input_changelog import write_input
+    from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+    from tablestore_engine.store.rows.incoming_batch import batch_of
+
     rows = files.schema.arrow_schema().empty_table() if task.rows is None else task.rows
     target = Target(
         level=task.level,
@@ -174,6 +185,11 @@ def _append(files: DataFiles, task: Append) -> BucketChange:
 
 def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> BucketChange:
     """A difference: rows that are equal then and now stay where they lie."""
+    from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+    from tablestore_engine.store.merge.past_rows import read_visible
+    from tablestore_engine.store.merge.replace_rows import replace_rows
+    from tablestore_engine.store.rows.row_filter import EVERY_ROW
+
     if files.schema.is_keyed:
         target = Target(level=task.level, picks=EVERY_ROW, skip_identical=True)
         return merge_batch(files, task.state, read_visible(files, task.files), target, cache)
@@ -184,6 +200,9 @@ def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> B
 
 def _compact_level_zero(files: DataFiles, task: CompactLevelZero, cache: KeyCache | None) -> BucketChange:
     """Level 0 files become one batch, which is merged into what lies below them."""
+    from tablestore_engine.store.merge.level_zero import read_level_zero
+    from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+
     taken = [file for file in task.state.files if file.meta.level == 0]
     below = replace(task.state, files=tuple(file for file in task.state.files if file.meta.level > 0))
     batch = read_level_zero(files, taken)

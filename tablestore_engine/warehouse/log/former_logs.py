@@ -14,14 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.left_logs import LeftLog
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.log.sink import ChangelogSink, LogRemains
 from tablestore_engine.store.metadata.identity import UUID_OPTION
 from tablestore_engine.warehouse.log.logs import Logs
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.left_logs import LeftLog
 
 
 @dataclass(frozen=True)

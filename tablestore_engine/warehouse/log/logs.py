@@ -8,30 +8,34 @@ INVARIANT  the lock guards the dictionaries of publishers and sinks only; nothin
            under it.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.catalog.left_logs import LeftLog, LeftLogStore
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.followed_log import FollowedLog
-from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.store.metadata.identity import UUID_OPTION
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import find_staged, is_out
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.warehouse.log.log_status import LogStatus
-from tablestore_engine.warehouse.log.table_publisher import TablePublisher, pending_log, unready_log
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.left_logs import LeftLog
+    from tablestore_engine.log.followed_log import FollowedLog
+    from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable
+    from tablestore_engine.spark.shard_executors import ShardExecutors
+    from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+    from tablestore_engine.warehouse.log.log_status import LogStatus
+    from tablestore_engine.warehouse.log.table_publisher import TablePublisher
 
 
 class Logs:
@@ -44,6 +48,8 @@ class Logs:
         system: ChangelogSystem,
         executors: ShardExecutors | None = None,
     ) -> None:
+        from tablestore_engine.catalog.left_logs import LeftLogStore
+
         self.system = system
         self._executors = executors
         self._catalog = catalog
@@ -55,6 +61,8 @@ class Logs:
 
     def find_publisher(self, name: Identifier, schema: TableSchema | None = None) -> TablePublisher | None:
         """The table's publisher, None when it (or `schema`) has no log. Raises TS1700, TS1701."""
+        from tablestore_engine.warehouse.log.table_publisher import TablePublisher
+
         seen = schema or self._stores.get(name).schema
         sink = self._find_sink(name, seen)
         if sink is None:
@@ -84,6 +92,8 @@ class Logs:
 
     def _table(self, identifier: Identifier, schema: TableSchema) -> LoggedTable:
         """A table that waits for its place claims its log for that place already."""
+        from tablestore_engine.log.sink import LoggedTable
+
         place = replace(identifier, is_replacement=False)
         return LoggedTable(str(place), self._catalog.location(place), schema)
 
@@ -131,6 +141,8 @@ class Logs:
 
     def check_found(self, identifier: Identifier, seen: TableContext, staged: StagedSnapshot) -> None:
         """The same of one that the operation has looked up."""
+        from tablestore_engine.warehouse.log.table_publisher import unready_log
+
         if is_out(seen, staged):
             return
         schema, store = seen.latest_schema(), self._stores.open(identifier)
@@ -192,6 +204,8 @@ class Logs:
 
         A table that was dropped right after the commit took its log along: nothing is pending.
         """
+        from tablestore_engine.warehouse.log.table_publisher import pending_log
+
         try:
             return self.published(identifier, report)
         except TablestoreError as error:
@@ -241,6 +255,8 @@ class Logs:
         self.left.drop(_uuid(identifier, schema))
 
     def _left(self, identifier: Identifier, schema: TableSchema) -> LeftLog:
+        from tablestore_engine.catalog.left_logs import LeftLog
+
         return LeftLog(replace(identifier, is_replacement=False), schema, self._catalog.runtime.now_ms())
 
     def find_former(self, left: LeftLog) -> ChangelogSink | None:

@@ -8,6 +8,7 @@ INVARIANT  one publisher per table and process, used by one thread at a time: a 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,13 +21,15 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.decode import LogMessage
 from tablestore_engine.log.sink import ChangelogSink, LogPosition, PrepublishedCommit, merge_sent
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.spark.shard_executors import RunShards, ShardExecutors
 from tablestore_engine.spark.shard_task import ShardTask, find_commit, send_shard
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.log.log_status import LogStatus, read_status
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.spark.shard_executors import RunShards, ShardExecutors
 
 
 @dataclass

@@ -9,24 +9,27 @@ INVARIANT  a commit that stands is reported as one: when expiring behind it fail
            anybody needs is gone. Only a log that lacks the expiry of partitions is an error: work is left to do.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
-from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport
-from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
-from tablestore_engine.store.expiry.expiry_rules import Hold, NextLook
 from tablestore_engine.store.metadata.seen_table import SeenTable
-from tablestore_engine.store.retention import Retention
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
+    from tablestore_engine.store.expiry.expiry_rules import Hold, NextLook
+    from tablestore_engine.store.retention import Retention
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class Expiry:
 
         Raises PublishPending TS1070 when expired partitions are gone and only the log lacks that.
         """
+        from tablestore_engine.store.expiry.automatic_tags import make_due_tags
+
         try:
             seen = report.seen
             store = self.stores.get(identifier) if seen is None else self.stores.open(identifier)
@@ -114,6 +119,8 @@ class Expiry:
         `keep`: only so many of the newest stay; `older_than_ms`: what was the table within this time stays too;
         neither: as the table's options say.
         """
+        from tablestore_engine.store.expiry.automatic_tags import expire_tags
+
         check_request(identifier, keep, older_than_ms)
         store = self.stores.get(identifier)
         rules = wanted_rules(TableTraits(store.schema).retention, keep, older_than_ms)
@@ -123,6 +130,8 @@ class Expiry:
 
     def _find_hold(self, identifier: Identifier, traits: TableTraits) -> Hold | None:
         """What this process knows from publishing; asks nobody."""
+        from tablestore_engine.store.expiry.expiry_rules import Hold
+
         if not traits.has_log:
             return None
         publisher = self.logs.find_publisher(identifier)
@@ -157,4 +166,6 @@ def wanted_rules(rules: Retention, keep: int | None, older_than_ms: int | None) 
 
 def _hold_at(published: int) -> Hold:
     """The newest published one stays too: its commit tells that log and table have the same history."""
+    from tablestore_engine.store.expiry.expiry_rules import Hold
+
     return Hold(published, f"the log has snapshots up to {published}")

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.commit_steps import EXPIRE_PARTITIONS, CommitSteps
 from tablestore_engine.warehouse.write_report import WriteReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
 
 
 @dataclass(frozen=True)

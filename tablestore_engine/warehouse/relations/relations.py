@@ -6,26 +6,23 @@ INVARIANT  what a query remembers for a table (positions name it) goes with the 
 INVARIANT  a log is dropped before its table: where it cannot be reached nothing goes.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
-from tablestore_engine.catalog.functions import FunctionDefinition
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
-from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.schema_change import describe_column, set_comment
 from tablestore_engine.spark.lazy_resolver import LazyResolver
-from tablestore_engine.store.clone import clone_table
-from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relation_list import (
     RelationInfo,
@@ -33,7 +30,10 @@ from tablestore_engine.warehouse.relations.relation_list import (
     find_view,
     list_relations,
 )
-from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.functions import FunctionDefinition
+    from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,8 @@ class Relations:
 
     def get(self, identifier: Identifier) -> RelationInfo:
         """A table or view by its name. Raises NotFound TS1414."""
+        from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
+
         found = self.find(identifier)
         if found is None:
             raise no_such_name(self.catalog, identifier, RELATIONS)
@@ -106,6 +108,9 @@ class Relations:
 
     def rename(self, source: Identifier, target: Identifier) -> None:
         """A table or view under a new name. Raises NotFound TS1414."""
+        from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
+        from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
+
         schema = self.catalog.find_schema(source)
         if schema is not None:
             states = StreamingStateFiles(self.catalog, source)
@@ -122,6 +127,9 @@ class Relations:
 
     def clone_table(self, source: Identifier, target: Identifier) -> None:
         """The newest snapshot of a table as another one, complete beside it before what has the name goes."""
+        from tablestore_engine.store.clone import clone_table
+        from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
+
         if not self.catalog.has_database(target.database):
             self.catalog.create_database(target.database)
         if source == target:
@@ -152,6 +160,8 @@ class Relations:
 
     def _clone_flat(self, source: Identifier, target: Identifier) -> None:
         """Where no folder is moved: copied into its place, in which it appears at once."""
+        from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
+
         old, store = self.stores.find(target), self.stores.get(source)
         if old is not None:
             self.logs.drop(target, old.schema)
@@ -202,6 +212,8 @@ class Relations:
 
 def _with_comments(schema: TableSchema, comment: str | None, columns: Mapping[str, str]) -> TableSchema:
     """The schema with the table's comment (None: as it is) and those of the named columns."""
+    from tablestore_engine.format.schema_change import describe_column, set_comment
+
     if comment is not None:
         schema = set_comment(schema, comment)
     known = {name.lower(): name for name in schema.field_names}

@@ -10,17 +10,20 @@ INVARIANT  only published tables are listed: a table that has staged snapshots o
 INVARIANT  a damaged table does not hide the others: it has no columns here, and its damage is its comment.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.open_tables import OpenTables
-from tablestore_engine.catalog.resolved_names import ResolvedSystemView, ViewColumns
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.spark.spark_types import shown_type
 from tablestore_engine.warehouse.relations.relation_list import DAMAGED, RelationInfo, list_relations
+
+if TYPE_CHECKING:
+    from tablestore_engine.catalog.resolved_names import ResolvedSystemView, ViewColumns
 
 _CATALOG = "spark_catalog"
 _PLACE = (("table_catalog", "string"), ("table_schema", "string"), ("table_name", "string"))
@@ -36,6 +39,8 @@ class SystemViews:
 
     def find(self, name: str) -> ResolvedSystemView | None:
         """By the name in lower case."""
+        from tablestore_engine.catalog.resolved_names import ResolvedSystemView
+
         known: dict[str, tuple[tuple[tuple[str, str], ...], Callable[[ViewColumns], Iterable[_Row]]]] = {
             "schemata": (
                 (("catalog_name", "string"), ("schema_name", "string"), ("schema_owner", "string")),
@@ -95,6 +100,8 @@ class SystemViews:
                 yield (*_place(one), name, position, default, "YES" if nullable else "NO", kind, comment)
 
     def _table_columns(self, one: RelationInfo) -> Sequence[tuple[str, str | None, bool, str, str | None]]:
+        from tablestore_engine.spark.spark_types import shown_type
+
         seen = self.stores.find_seen(one.identifier)
         if seen is None:  # dropped meanwhile
             return ()

@@ -23,9 +23,9 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_check import check_schema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.iceberg.schema_mapping import check_iceberg
+from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.table_version import TableVersion
-from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.store.write.write_request import WriteMode

@@ -27,10 +27,11 @@ from tablestore_engine.format.consumer import Consumer
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.schema_change import set_options
+from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.metadata.identity import TABLE_KEY, find_identity
 from tablestore_engine.store.metadata.name_hold import LEASE_MS
-from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.verify.table_check import verify_table
 from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime

@@ -19,7 +19,7 @@ from tablestore_engine.ingest.open_ingest import make_reader
 from tablestore_engine.ingest.table_sink import TableSink
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
-from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tests.unit.ingest.encoders import COLUMNS, Event, Message
 
 KEYS = st.integers(0, 6)

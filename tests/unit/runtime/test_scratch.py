@@ -13,7 +13,8 @@ from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.ownership import USERS
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark.session import SparkSettings, session_scratch
+from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tests.unit.adapter.test_credentials import credentials
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from tablestore_engine.errors import StorageError
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.spark import executors, write
+from tablestore_engine.spark import ship_package, task_placement
 from tablestore_engine.spark.executors import Executors
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
@@ -68,8 +68,8 @@ class _Session:
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> _Session:
     """Nothing has to be shipped to this process; everything that reads a stored byte is large."""
-    monkeypatch.setattr(executors.ship_package, "ship", lambda *_: None)
-    monkeypatch.setattr(write, "SMALL_BYTES", 0)
+    monkeypatch.setattr(ship_package, "ship", lambda *_: None)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", 0)
     return _Session()
 
 
@@ -109,7 +109,7 @@ def test_small_work_starts_no_spark(
     tmp_path: Path, session: _Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Below the size of a small write everything stays in the driver."""
-    monkeypatch.setattr(write, "SMALL_BYTES", 64 << 20)
+    monkeypatch.setattr(task_placement, "SMALL_BYTES", 64 << 20)
     store = _on_executors(tmp_path, session)
     _work(store)
     assert not session.is_started

@@ -11,9 +11,8 @@ import pytest
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import lazy_session
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.session import SparkSettings
+from tablestore_engine.spark.spark_settings import SparkSettings
 
 
 def _session(folder: Path) -> LazySession:
@@ -32,7 +31,7 @@ def test_threads_that_need_it_at_once_start_it_once(tmp_path: Path, monkeypatch:
         asked.wait()
         return lazy.get()
 
-    monkeypatch.setattr(lazy_session, "open_session", open_one)
+    monkeypatch.setattr("tablestore_engine.spark.session.open_session", open_one)
     lazy = _session(tmp_path)
     assert not lazy.is_started
     with ThreadPoolExecutor(2) as threads:
@@ -50,7 +49,7 @@ def test_a_failed_start_is_tried_again(tmp_path: Path, monkeypatch: pytest.Monke
             raise FixRequest("TS1504", "Spark did not start", why="no Java", fix="install one")
         return session
 
-    monkeypatch.setattr(lazy_session, "open_session", fail_once)
+    monkeypatch.setattr("tablestore_engine.spark.session.open_session", fail_once)
     lazy = _session(tmp_path)
     with pytest.raises(FixRequest, match="TS1504"):
         lazy.get()

@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.read_way import ChosenReads, ReadWay, choose_reads
+from tablestore_engine.spark.read_way import ChosenReads, choose_reads
+from tablestore_engine.spark.spark_settings import ReadWay
 
 
 def test_the_sentence_of_a_folder_names_links_and_the_setting(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ from tablestore_engine.errors import Unsupported
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import session
 from tablestore_engine.spark.jvm_launch import _properties_file
-from tablestore_engine.spark.session import SparkSettings, _start_environment, spark_conf
+from tablestore_engine.spark.session import _start_environment, spark_conf
+from tablestore_engine.spark.spark_settings import SparkSettings
 
 ROOT = Path(__file__).resolve().parents[3]
 

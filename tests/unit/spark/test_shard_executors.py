@@ -8,13 +8,13 @@ import pytest
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark import write
+from tablestore_engine.spark import task_placement
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.spark.session import SparkSettings
 from tablestore_engine.spark.shard_executors import ShardExecutors
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.spark.task_placement import START_FACTOR
 
-LARGE = START_FACTOR * write.SMALL_BYTES + 1
+LARGE = START_FACTOR * task_placement.SMALL_BYTES + 1
 
 
 class Broken(LazySession):

@@ -17,7 +17,8 @@ from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.errors import StorageError
 from tablestore_engine.runtime.scratch import ScratchPlace
-from tablestore_engine.spark.session import SparkSettings, session_scratch
+from tablestore_engine.spark.session import session_scratch
+from tablestore_engine.spark.spark_settings import SparkSettings
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.write_request import WriteMode
 from tests.unit.store.table_world import Row, make_table, open_table, put, row, rows_of

@@ -15,8 +15,9 @@ from tablestore_engine.errors import FixData, RetryError
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.store.clone import clone_table
-from tablestore_engine.store.orphan_files.clean_orphans import DAY_MS, IS_YOUNG, OrphanRequest
+from tablestore_engine.store.orphan_files.clean_orphans import IS_YOUNG, OrphanRequest
 from tablestore_engine.store.orphan_files.table_files import IS_LINK, IS_STRANGERS, IS_UNKNOWN, kind_of
 from tablestore_engine.store.table_store import TableStore
 from tests.doubles.faults import (

@@ -70,7 +70,7 @@ def test_a_failure_is_in_the_report_and_the_next_commit_makes_it_good(
         raise RetryError("TS1371", "no metadata", why="a test", fix="none")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tablestore_engine.warehouse.iceberg_follower.sync_iceberg", fails)
+        patch.setattr("tablestore_engine.store.iceberg_metadata.iceberg_sync.sync_iceberg", fails)
         report = engine.write("demo.t", rows(3), SPEC)
     assert report.snapshot_id == 3
     assert report.has_trouble
