@@ -214,10 +214,13 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "append tables with and without buckets",
             f"{IT}/interop/test_in_turns.py::test_append_table_in_turns",
         ),
+        _has(
+            "dynamic buckets, the number of buckets chosen at creation",
+            f"{IT}/interop/test_in_turns.py::test_both_assign_dynamic_buckets_in_turns",
+        ),
         _reads(
-            "dynamic buckets, keys across partitions",
-            "the hash index is not written; `tablestore convert` makes buckets fixed",
-            "dynamic bucket",
+            "keys across partitions",
+            "finding the old partition of a key needs an index",
             "key across partitions",
         ),
         _reads(

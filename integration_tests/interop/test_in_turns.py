@@ -138,6 +138,43 @@ def test_java_leaves_level_zero_and_we_take_it_in(
     shared.check_changes(from_start(java, location))
 
 
+@pytest.mark.parametrize("partitions", cases([(), ("part",)], 1))
+def test_both_assign_dynamic_buckets_in_turns(
+    java: JavaPaimon, spark: ProcessPeer, location: Path, partitions: tuple[str, ...]
+) -> None:
+    """Java's assigner finds the keys of our hash indexes and we those of its own; new keys of both fill buckets of
+    seven; an overwrite of ours leaves buckets whose index is empty; expiry and compaction keep the indexes that count.
+    """
+    columns: dict[str, Type] = {"part": "STRING", **FEW}
+    options = {"bucket": "-1", "dynamic-bucket.target-row-num": "7", "num-levels": "5"}
+    made = schema(columns, keys=(*partitions, "id"), partitions=partitions, options=options)
+    shared, rng = Shared(java, location, made, [spark]), random.Random(len(partitions))
+
+    def changes(seed: int) -> list[Kinded]:
+        keys = rng.sample(range(40), 12)
+        put = [(kind, {**row, "part": "ab"[row["id"] % 2]}) for kind, row in upserts(keys, seed, FEW)]
+        gone = rng.sample(range(40), 3)
+        return [*put, *(("-D", {"part": "ab"[key % 2], "id": key}) for key in gone)]
+
+    for number in range(6):
+        shared.ours(changes(number * 3))
+        (shared.fully if number % 2 else shared.inbox)(changes(number * 3 + 1))
+        shared.ours(changes(number * 3 + 2))
+        shared.check(f"round {number}")
+    java.compact(location)
+    shared.us.compact(location)
+    shared.check("compacted by both")
+    kept = [row for _, row in changes(60)[:5]]
+    shared.us.write(location, arrow_rows(made, kept), overwrite={})
+    shared.changes += shared.oracle.overwrite(kept)
+    shared.check("overwritten by us")
+    shared.check_changes(from_start(java, location))
+    java.expire(location, keep=1)
+    shared.fully(changes(70))
+    shared.ours(changes(71))
+    shared.check("after expiry")
+
+
 @pytest.mark.nightly  # by day the other turns of this file
 def test_java_writes_fully_in_turns_with_us(
     java: JavaPaimon, spark: ProcessPeer, pypaimon: ProcessPeer, rust: ProcessPeer, location: Path

@@ -28,6 +28,7 @@ from tablestore_engine.spark.write import (
     InputSize,
     Route,
     collect_small,
+    count_rows,
     plan_route,
     write_distributed,
 )
@@ -36,6 +37,7 @@ from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.write.dynamic_buckets import expected_rows, find_assigner
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.write.incoming_rows import from_frame
 from tests.doses import case_rows
@@ -84,6 +86,13 @@ class Twins:
             states,
             picks=EVERY_ROW if mode.is_overwrite else None,
             kind_column=kind_column,
+            assigner=find_assigner(
+                store.context,
+                base,
+                store.schema,
+                rewrites=mode.is_overwrite,
+                rows_expected=expected_rows(count_rows(frame, store.schema.partition_keys), store.schema),
+            ),
         )
         return write_distributed(
             frame, job, session_scratch(ScratchPlace(self.warehouse), SparkSettings("local[2]"))
@@ -131,11 +140,23 @@ def _frame(spark: SparkSession, first: int, last: int, *extra: str) -> DataFrame
 
 
 @pytest.mark.parametrize(
-    ("keys", "partitions"),
-    case_rows([(["id"], []), (["dt", "id"], ["dt"]), (["name", "id", "at"], []), (["ratio"], [])], 2),
-    ids=["bigint", "partitioned", "text and time", "no native hash"],
+    ("keys", "partitions", "bucket"),
+    case_rows(
+        [
+            (["id"], [], "3"),
+            (["dt", "id"], ["dt"], "3"),
+            (["name", "id", "at"], [], "3"),
+            (["dt", "id"], ["dt"], "-1"),
+            (["ratio"], [], "3"),
+            (["name", "id", "at"], [], "-1"),
+        ],
+        2,
+    ),
+    ids=["bigint", "partitioned", "text and time", "dynamic partitioned", "no native hash", "dynamic"],
 )
-def test_keyed(spark: SparkSession, warehouse: str, keys: list[str], partitions: list[str]) -> None:
+def test_keyed(
+    spark: SparkSession, warehouse: str, keys: list[str], partitions: list[str], bucket: str
+) -> None:
     """Load, upsert with deletes, and overwrite as a difference: same rows, same changelog, valid table."""
     twins = _twins(
         spark,
@@ -143,7 +164,7 @@ def test_keyed(spark: SparkSession, warehouse: str, keys: list[str], partitions:
         _COLUMNS,
         primary_keys=keys,
         partition_keys=partitions,
-        options={**_KEYED, "bucket": "3"},
+        options={**_KEYED, "bucket": bucket, "dynamic-bucket.target-row-num": "40"},
     )
     twins.write(_frame(spark, 0, 400), WriteMode.UPSERT)
     kinds = "cast(if(id % 5 = 0, 3, 0) as tinyint) as _ROW_KIND"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
-from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET, file_format
+from tablestore_engine.format.layout import POSTPONE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.options import AGGREGATE_FUNCTIONS, MERGE_ENGINES, OPTIONS
 
@@ -171,10 +171,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability("postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET), "rows have no bucket yet"),
     Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
-    Capability(
-        "dynamic bucket", _bucket(lambda s, n: s.is_keyed and n == UNAWARE_BUCKET),
-        "the hash index is not written", read=True, fix=_CONVERT,
-    ),
     Capability("key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True),
     Capability("fixed buckets without key", _no_bucket_key, "the bucket of a row is not defined", read=True),
     Capability(

@@ -80,14 +80,16 @@ def decode_index_manifest(data: bytes, name: str = "") -> list[IndexEntry]:
     return _CODEC.read(data, _from_record, name)
 
 
-def replace_deletion_vectors(
-    entries: Sequence[IndexEntry], new: Mapping[tuple[bytes, int], IndexEntry | None]
+def replace_entries(
+    entries: Sequence[IndexEntry],
+    new: Mapping[tuple[bytes, int], IndexEntry | None],
+    index_type: str = DELETION_VECTORS,
 ) -> tuple[IndexEntry, ...]:
-    """The entries with the DELETION_VECTORS entries of these buckets (partition, bucket) replaced (None: removed)."""
+    """The entries with those of one type and these buckets (partition, bucket) replaced (None: removed)."""
     kept = (
         entry
         for entry in entries
-        if not (entry.index_type == DELETION_VECTORS and (entry.partition, entry.bucket) in new)
+        if not (entry.index_type == index_type and (entry.partition, entry.bucket) in new)
     )
     return (*kept, *(entry for entry in new.values() if entry is not None))
 

@@ -63,6 +63,11 @@ class TableSchema:
         return named or self.trimmed_primary_keys
 
     @property
+    def has_dynamic_buckets(self) -> bool:
+        """Whether a hash index says in which bucket a key lies."""
+        return self.is_keyed and self.bucket_count == -1
+
+    @property
     def bucket_count(self) -> int:
         """Option `bucket`: n fixed, -1 unaware or dynamic, -2 postponed."""
         return int(self.options.get("bucket", "-1"))

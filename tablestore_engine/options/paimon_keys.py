@@ -33,7 +33,7 @@ data-file.external-paths.weights data-file.path-directory data-file.prefix data-
 delete-file.thread-num delete.force-produce-changelog deletion-vector.index-file.target-size
 deletion-vectors.merge-on-read deletion-vectors.modifiable
 disable-explicit-type-casting dynamic-bucket.assigner-parallelism dynamic-bucket.initial-buckets
-dynamic-bucket.max-buckets dynamic-bucket.target-row-num end-input.watermark file-operation.thread-num
+end-input.watermark file-operation.thread-num
 file-reader-async-threshold file.block-size file.compression.per.level file.format.per.level
 file.suffix.include.compression filesystem.job-level-settings.enabled force-lookup
 format-table.commit-hive-sync-url format-table.file.compression format-table.implementation

@@ -69,9 +69,11 @@ _M = OptionType.STATS_MODE
 
 # fmt: off
 _ROWS = (  # one option, one row
-    Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1 is an append-only table without buckets. Keyed tables default to 1 here. auto, at creation: one bucket for each 256 MB of a partition of the first write, 1 to 64; 1 for an empty table, -1 without keys. The schema stores the number.", ("auto",)),
+    Option("bucket", _I, None, Scope.LAYOUT, False, "Number of buckets per partition. More buckets write and read in parallel, each costs files per commit. -1: an append-only table has no buckets; one with a primary key gets buckets as keys come (dynamic buckets), found by a hash index. Keyed tables default to 1 here. auto, at creation: one bucket for each 256 MB of a partition of the first write, 1 to 64; 1 for an empty table, -1 without keys. The schema stores the number.", ("auto",)),
     Option("bucket-key", _C, None, Scope.LAYOUT, False, "Columns whose hash picks the bucket; default: the primary key without partition columns."),
     Option("bucket-function.type", _E, "default", Scope.LAYOUT, False, "Hash function of the bucket.", ("default", "mod", "hive")),
+    Option("dynamic-bucket.target-row-num", _I, "2000000", Scope.LAYOUT, True, "bucket = -1 with a primary key: new keys go to buckets with fewer keys than this, else to new buckets.", least=1),
+    Option("dynamic-bucket.max-buckets", _I, "-1", Scope.LAYOUT, True, "bucket = -1 with a primary key: at most this many buckets in a partition; then they take more keys. -1: no maximum.", least=-1, most=32767),
     Option("partition.default-name", _S, "__DEFAULT_PARTITION__", Scope.LAYOUT, False, "Folder value of a NULL or blank partition value.", pattern=r"(?=.{1,60}\Z)[^\x00-\x1f\x7f]*[^\x00-\x20\x7f][^\x00-\x1f\x7f]*"),
     Option("partition.legacy-name", _B, "true", Scope.LAYOUT, False, "true: DATE partitions are folders named by day number, as Paimon does by default."),
     Option("merge-engine", _E, "deduplicate", Scope.MERGE, False, f"How versions of one key become one row. Built so far: {', '.join(MERGE_ENGINES)}. deduplicate: the newest version. first-row: the first one, for ever; such a table has no deletion vectors. aggregation: each column is an aggregate. partial-update: of each column the newest value that is not NULL.", ("deduplicate", "partial-update", "aggregation", "first-row")),

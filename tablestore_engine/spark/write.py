@@ -30,6 +30,7 @@ from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.table_traits import TableTraits
 
 TASK_COLUMN = "__ts_task"
@@ -106,7 +107,7 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> list[Bu
     if may_speculate(session.sparkContext):
         job = replace(job, early=None)
     try:
-        routed = _routed(frame, job) if job.schema.bucket_count > 0 else frame
+        routed = _routed(frame, job) if job.has_buckets else frame
         task = functools.partial(_run_task, job)
         rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
     except (PySparkException, Py4JError) as error:
@@ -125,9 +126,9 @@ def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:
     """Rows with their bucket, each bucket in one Spark partition, neighbours in different ones."""
     schema = job.schema
-    with_bucket = _with_bucket(frame, schema)
+    with_bucket = _with_bucket(frame, schema) if job.assigner is None else _with_assigned(frame, job.assigner)
     partitions = list(schema.partition_keys)
-    groups = None if partitions else schema.bucket_count
+    groups = None if partitions or job.assigner is not None else schema.bucket_count
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = plan_route(replace(input_size(frame), may_grow=True), cores=cores, groups=groups).tasks
     spread: Column = sf.col(BUCKET_COLUMN).cast("bigint")
@@ -151,6 +152,28 @@ def _with_bucket(frame: DataFrame, schema: TableSchema) -> DataFrame:
         return frame.sparkSession.sql(text, rows=frame)
     compute = _bucket_function(types, schema.bucket_count, function)
     return frame.withColumn(BUCKET_COLUMN, compute(*(sf.col(_quoted(name)) for name, _ in keys)))
+
+
+def _with_assigned(frame: DataFrame, assigner: BucketAssigner) -> DataFrame:
+    """The bucket by the hash index, in the tasks that read the rows."""
+    schema = assigner.schema
+    names = [*schema.partition_keys, *schema.trimmed_primary_keys]
+    target = pa.schema([schema.arrow_schema().field(name).with_nullable(True) for name in names])
+
+    def compute(*columns: pa.Array) -> pa.Array:
+        rows = pa.table(list(columns), names=names).cast(target)
+        return pa.array(assigner.assign(rows).buckets, pa.int32())
+
+    assign: Callable[..., Column] = arrow_udf(compute, "int")  # type: ignore[call-overload] # any number of columns
+    return frame.withColumn(BUCKET_COLUMN, assign(*(sf.col(_quoted(name)) for name in names)))
+
+
+def count_rows(frame: DataFrame, columns: Sequence[str]) -> pa.Table:
+    """These columns, each combination once, and the number of its rows."""
+    try:
+        return to_arrow(frame.groupBy(*(sf.col(_quoted(name)) for name in columns)).count())
+    except (PySparkException, Py4JError) as error:
+        raise spark_errors.translate(error) from None
 
 
 def _bucket_function(types: Sequence[DataType], count: int, function: str) -> Callable[..., Column]:

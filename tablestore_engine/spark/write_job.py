@@ -23,12 +23,14 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
 from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
+from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_rows
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
+from tablestore_engine.store.write.dynamic_buckets import with_hashes
 
 BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
@@ -42,7 +44,8 @@ class WriteJob:
     `picks`: stored rows of a keyed table that are deleted unless a row of the write has their key. An append-only table
     is not shuffled: its tasks share buckets, so what gives way there is decided once, by the driver.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
-    `early`: who gets changelog rows before the commit, as task_outcomes.dump_receiver has it.
+    `early`: who gets changelog rows before the commit, as task_outcomes.dump_receiver has it. `assigner`: of dynamic
+    buckets.
     """
 
     fileio: FileIO
@@ -54,6 +57,12 @@ class WriteJob:
     kind_column: str | None = None
     limit: RowLimit | None = None
     early: bytes | None = field(default=None, repr=False)
+    assigner: BucketAssigner | None = None
+
+    @property
+    def has_buckets(self) -> bool:
+        """Whether the bucket of a row is known by its key."""
+        return self.assigner is not None or self.schema.bucket_count > 0
 
     def plan(self, routed: Sequence[RoutedRows]) -> tuple[BucketTask, ...]:
         """The tasks of these rows. Pure."""
@@ -80,8 +89,10 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         check_here()
         if job.limit is not None:
             job.limit.check(rows, job.schema)
-        for one in job.plan(route_rows(rows, kinds, job.schema)):
-            outcomes.append(encode_change(run_and_hand_on(one, access)))  # noqa: PERF401 - those before a failure count
+        routed = route_rows(rows, kinds, job.schema, job.assigner)
+        for one, task in zip(routed, job.plan(routed), strict=True):
+            (change,) = with_hashes([run_and_hand_on(task, access)], [one], job.assigner)
+            outcomes.append(encode_change(change))  # those before a failure count
     except TablestoreError as error:
         outcomes.append(encode_failure(error))
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)

@@ -285,6 +285,17 @@ class TableTraits:
         return self._stored("bucket-function.type", "default")
 
     @cached_property
+    def bucket_rows_target(self) -> int:
+        """Dynamic buckets: how many keys a bucket gets."""
+        return self._options.integer("dynamic-bucket.target-row-num")
+
+    @cached_property
+    def dynamic_buckets_max(self) -> int | None:
+        """Dynamic buckets: at most so many in a partition; None: no bound of the table's."""
+        most = self._options.integer("dynamic-bucket.max-buckets")
+        return most if most > 0 else None
+
+    @cached_property
     def has_log(self) -> bool:
         """Whether changes go to a log, which has one partition per bucket."""
         return has_log(self.schema.options)

@@ -517,6 +517,11 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "bucket": (("1", "3"), _buckets({})),
     "bucket-key": (("id", "name"), _buckets({"bucket": "3"}, keys=())),
     "bucket-function.type": ((None, "mod", "hive"), _buckets({"bucket": "3"})),
+    "dynamic-bucket.target-row-num": (("3", "5"), _buckets({"bucket": "-1"})),
+    "dynamic-bucket.max-buckets": (
+        (None, "1", "2"),
+        _buckets({"bucket": "-1", "dynamic-bucket.target-row-num": "3"}),
+    ),
     "partition.default-name": ((None, "nothing"), _partition("name", None)),
     "partition.legacy-name": ((None, "false"), _partition("day", date(2026, 1, 1))),
     "merge-engine": ((None, "first-row"), _survivor({})),

@@ -112,6 +112,7 @@ NO_RECORDS = {
     "bare_row",
     "key_columns",
     "deletion_vectors",
+    "hashes",
     "steps",
     "rows",
     "group_state",

@@ -17,7 +17,7 @@ from tablestore_engine.format.index_manifest import (
     IndexEntry,
     decode_index_manifest,
     encode_index_manifest,
-    replace_deletion_vectors,
+    replace_entries,
 )
 from tablestore_engine.format.manifest import (
     FileKind,
@@ -180,11 +180,11 @@ def test_merging_as_planned_changes_nothing(
 @given(st.lists(VECTORS | HASHES, max_size=6), VECTORS)
 def test_a_bucket_has_one_vector_entry_after_replacing(entries: list[IndexEntry], new: IndexEntry) -> None:
     """Whatever was there, one DELETION_VECTORS entry of the bucket is left; replacing again changes nothing."""
-    after = replace_deletion_vectors(entries, {(new.partition, new.bucket): new})
+    after = replace_entries(entries, {(new.partition, new.bucket): new})
     own = [
         e
         for e in after
         if (e.index_type, e.partition, e.bucket) == (DELETION_VECTORS, new.partition, new.bucket)
     ]
     assert own == [new]
-    assert replace_deletion_vectors(after, {(new.partition, new.bucket): new}) == after
+    assert replace_entries(after, {(new.partition, new.bucket): new}) == after

@@ -25,6 +25,7 @@ from tests.unit.fileio.simulated_world import OnSimulatedStore
 from tests.unit.store.table_world import changes_of, delete, make_table, open_table, put, rows_of
 
 COLUMNS = {"id": "BIGINT", "dt": "STRING", "v": "INT"}
+DYNAMIC = -1
 POINTS = ("write.data_files", "commit.manifests", "commit.claimed", "commit.done")
 rows = st.lists(
     st.builds(
@@ -68,15 +69,25 @@ class TableMachine(RuleBasedStateMachine):
             self.root, runtime=runtime or seeded_runtime(next(self.handles)), fileio=self.files()
         )
 
-    @initialize(buckets=st.integers(1, 2), levels=st.sampled_from(["4", "20"]))
-    def create(self, buckets: int, levels: str) -> None:
-        """A partitioned keyed table; few levels fold often."""
+    @initialize(
+        buckets=st.sampled_from([1, 2, DYNAMIC]),
+        levels=st.sampled_from(["4", "20"]),
+        most=st.sampled_from([-1, 2]),
+    )
+    def create(self, buckets: int, levels: str, most: int) -> None:
+        """A partitioned keyed table; few levels fold often. Dynamic buckets are small, with and without a maximum."""
         self.store = make_table(
             self.root,
             keys=("dt", "id"),
             partitions=("dt",),
             columns=COLUMNS,
-            options={"bucket": str(buckets), "num-levels": levels, "manifest.merge-min-count": "4"},
+            options={
+                "bucket": str(buckets),
+                "num-levels": levels,
+                "manifest.merge-min-count": "4",
+                "dynamic-bucket.target-row-num": "3",
+                "dynamic-bucket.max-buckets": str(most),
+            },
             runtime=seeded_runtime(next(self.handles)),
             fileio=self.files(),
         )
@@ -124,6 +135,7 @@ class TableMachine(RuleBasedStateMachine):
         report = put(self.store, *batch, mode=WriteMode.OVERWRITE_PARTITIONS)
         self.committed(report, {**kept, **{self.model.key_of(one): one for one in batch}})
 
+    @precondition(lambda self: not self.store.schema.has_dynamic_buckets)
     @rule(buckets=st.integers(1, 4))
     def rescale(self, buckets: int) -> None:
         """Another number of buckets changes no row."""

@@ -14,11 +14,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.index_manifest import (
+    HASH,
     IndexEntry,
-    replace_deletion_vectors,
+    replace_entries,
     without_hash_index,
 )
 from tablestore_engine.format.layout import TableLayout
@@ -78,6 +81,7 @@ class DeltaFiles:
     delta_list: tuple[str, int]
     changelog_list: tuple[str, int] | None
     vectors: Mapping[BucketId, IndexEntry | None] = field(hash=False)
+    hashes: Mapping[BucketId, IndexEntry] = field(hash=False)
     paths: tuple[str, ...]
 
 
@@ -102,7 +106,7 @@ class SnapshotFiles:
             return writer._write_delta(planned)
 
     def _write_delta(self, planned: Planned) -> DeltaFiles:
-        vectors = self._write_vectors(planned)
+        vectors, hashes = self._write_vectors(planned), self._write_hashes(planned.changes)
         self.runtime.crash_point("write.data_files")
         total = planned.schema.bucket_count
         removed = _entries(planned.changes, FileKind.DELETE, total, "removed")
@@ -113,8 +117,9 @@ class SnapshotFiles:
         if changelog:
             changes, more = self._write_list(changelog, planned.schema)
             paths += more
-        indexes = [self.layout.index_path(one.file_name) for one in vectors.values() if one is not None]
-        return DeltaFiles(delta, changes, vectors, (*indexes, *paths))
+        made = (*vectors.values(), *hashes.values())
+        indexes = [self.layout.index_path(one.file_name) for one in made if one is not None]
+        return DeltaFiles(delta, changes, vectors, hashes, (*indexes, *paths))
 
     def write_base(
         self, base: Snapshot | None, planned: Planned, delta: DeltaFiles
@@ -180,6 +185,20 @@ class SnapshotFiles:
                 made[key] = self.manifests.write_vectors(*key, kept, is_64_bit=is_64_bit)
         return made
 
+    def _write_hashes(self, changes: Iterable[BucketChange]) -> dict[BucketId, IndexEntry]:
+        """One new hash index per bucket with new keys: a bucket has one file, which is written as a whole, also when
+        it has no hash: files of deleted rows may lie in the bucket.
+        """
+        made: dict[BucketId, IndexEntry] = {}
+        for change in changes:
+            if change.hashes is None:
+                continue
+            entry, added = change.hashes.entry, change.hashes.added
+            found = added if entry is None else np.concatenate([self.manifests.read_hashes(entry), added])
+            key = (change.partition_bytes, change.bucket)
+            made[key] = self.manifests.write_hashes(*key, found)
+        return made
+
     def _write_list(
         self, entries: Sequence[ManifestEntry], schema: TableSchema
     ) -> tuple[tuple[str, int], list[str]]:
@@ -223,11 +242,12 @@ class SnapshotFiles:
     def _write_index(
         self, base: Snapshot | None, delta: DeltaFiles, schema: TableSchema
     ) -> tuple[str | None, bool]:
-        """(index manifest, whether it is new): carried over unless vectors changed, or buckets became fixed."""
+        """(index manifest, whether it is new): carried over unless vectors or hashes changed, or buckets got fixed."""
         before = None if base is None else base.index_manifest
         entries = self.manifests.read_index(before)
         after = entries if schema.bucket_count < 1 else without_hash_index(entries)
-        after = replace_deletion_vectors(after, delta.vectors)
+        after = replace_entries(after, delta.vectors)
+        after = replace_entries(after, delta.hashes, HASH)
         if after == entries:
             return before, False
         return self.manifests.write_index(after, TableTraits(schema).manifest_compression), True

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import DataFileMeta
+from tablestore_engine.format.hash_index import NO_HASHES, Hashes
+from tablestore_engine.format.index_manifest import IndexEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.stored_file import StoredFile
@@ -46,12 +48,21 @@ class BucketState:
         return {file.meta.file_name: file.deleted for file in self.files if file.deleted}
 
 
+@dataclass(frozen=True, eq=False)
+class HashChange:
+    """The hash index of a bucket: what `entry` has, and the hashes `added` (int32, each once)."""
+
+    entry: IndexEntry | None
+    added: Hashes = field(default_factory=NO_HASHES.copy)
+
+
 @dataclass(frozen=True)
 class BucketChange:
     """What one operation did to one bucket. Counts are of keys, as the user sees them.
 
     `total_buckets`: of its partition, as entries of its files say; None: as the schema says. An entry that removes a
     file has to say what the one that added it said, since other engines look for a key by it.
+    `hashes`: of dynamic buckets, whose files change with it; None: the index stays.
     `early`: the answer of the receiver of its changelog rows (tasks.prepublish_rows); None: nothing was
     handed on, or not everything arrived.
     """
@@ -67,6 +78,7 @@ class BucketChange:
     deleted: int = 0
     unchanged: int = 0
     total_buckets: int | None = None
+    hashes: HashChange | None = field(default=None, compare=False)
     early: object | None = field(default=None, compare=False)
 
     @property

@@ -22,8 +22,10 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.checksum import name_with_checksum, verify_name_checksum
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.deletion_vector import decode_deletion_vector, encode_deletion_vectors
+from tablestore_engine.format.hash_index import Hashes, encode_hashes
 from tablestore_engine.format.index_manifest import (
     DELETION_VECTORS,
+    HASH,
     IndexEntry,
     decode_index_manifest,
     encode_index_manifest,
@@ -39,6 +41,7 @@ from tablestore_engine.format.manifest_list import (
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import Runtime
+from tablestore_engine.store.metadata.hash_files import HashFiles
 
 MEMORY_ITEMS = 200_000  # manifest entries, list records and vectors: some 300 MB at worst
 T = TypeVar("T")
@@ -126,6 +129,10 @@ class ManifestStore:
     def read_vectors(self, entry: IndexEntry) -> Mapping[str, BitMap]:
         """Data file name → deleted positions, of one DELETION_VECTORS entry. Raises FixData TS1133."""
         return self.memory.get_or_read(entry.file_name, lambda: self._decode_vectors(entry))  # type: ignore[no-any-return]
+
+    def read_hashes(self, entry: IndexEntry) -> Hashes:
+        """The hashes of one HASH entry. Raises as HashFiles.read."""
+        return HashFiles(self.fileio, self.layout).read(entry)
 
     def _read_named(self, what: str, name: str) -> bytes:
         """The bytes of a file of the manifest folder. Raises FixData TS1160."""
@@ -217,3 +224,10 @@ class ManifestStore:
             row_count=len(ranges),
             dv_ranges=ranges,
         )
+
+    def write_hashes(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexEntry:
+        """A new hash index of one bucket."""
+        data = encode_hashes(hashes)
+        name = name_with_checksum(f"index-{self.runtime.new_uuid()}", data)
+        self._write(self.layout.index_path(name), data)
+        return IndexEntry(partition, bucket, HASH, name, file_size=len(data), row_count=len(hashes))

@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -52,7 +53,10 @@ def find_rows(
     `routed_by`: the schema whose buckets the files have, when the plan's has more by now. Memory holds the rows that
     are found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
     """
-    schema, groups = plan.schema, bucket_files(plan.files)
+    schema, files_read = plan.schema, plan.files
+    if schema.has_dynamic_buckets:  # a key may lie in any bucket of its partition
+        files_read = tuple(replace(file, bucket=0) for file in files_read)
+    groups = bucket_files(files_read)
     reader = FileReader(fileio, schema, None if cache is None else cache.footers)
     found = [result_schema(schema, columns).empty_table()]
     if not keys.num_rows:

@@ -24,6 +24,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import fixed_words, order_columns, order_permutation
 from tablestore_engine.lsm.key_versions import retracts
+from tablestore_engine.store.rows.bucket_assigner import AssignedRows, BucketAssigner
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -40,25 +41,34 @@ class RoutedRows:
     bucket: int
     rows: pa.Table
     kinds: Kinds | None
+    assigned: AssignedRows | None = None
 
 
-def route_rows(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> tuple[RoutedRows, ...]:
-    """Split a batch. Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604."""
+def route_rows(
+    rows: pa.Table, kinds: Kinds | None, schema: TableSchema, assigner: BucketAssigner | None = None
+) -> tuple[RoutedRows, ...]:
+    """Split a batch. `assigner`: of dynamic buckets; without it their rows are only split by partition.
+
+    Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604; and what BucketAssigner.assign raises.
+    """
     made = conform(rows, schema, None if kinds is None else retracts(kinds))
     if not made.num_rows:
         return ()
-    groups, count = _groups(made, schema)
+    assigned = None if assigner is None else assigner.assign(made)
+    groups, count = _groups(made, schema, assigned)
     if count == 1:
-        return (_routed(made, kinds, schema),)
+        return (_routed(made, kinds, schema, assigned),)
     order = _order(made, groups, count, schema)
     made = take_rows(made, order)
     kinds = None if kinds is None else kinds[order]
+    assigned = None if assigned is None else assigned.take(order)
     cuts = [0, *(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), made.num_rows]
     parts = [
         _routed(
             made.slice(start, stop - start),
             None if kinds is None else kinds[start:stop],
             schema,
+            None if assigned is None else assigned.slice(start, stop),
         )
         for start, stop in pairwise(cuts)
     ]
@@ -78,11 +88,15 @@ def _order(
     return order_permutation(pl.DataFrame({"#group": groups}).hstack(keys))
 
 
-def _groups(rows: pa.Table, schema: TableSchema) -> tuple[npt.NDArray[np.int64], int]:
+def _groups(
+    rows: pa.Table, schema: TableSchema, assigned: AssignedRows | None
+) -> tuple[npt.NDArray[np.int64], int]:
     """A dense group number per row: equal partition values (NULL is a value) and bucket."""
     codes: npt.NDArray[np.int64] = np.zeros(rows.num_rows, np.int64)
     columns = [_codes(rows.column(name)) for name in schema.partition_keys]
-    if schema.bucket_count > 1:
+    if assigned is not None:
+        columns.append(assigned.buckets.astype(np.int64))
+    elif schema.bucket_count > 1:
         columns.append(_buckets(rows, schema).astype(np.int64))
     count = 1
     for column in columns:  # renumbered after each column, so that the combined number never overflows
@@ -108,15 +122,19 @@ def _buckets(rows: pa.Table, schema: TableSchema) -> npt.NDArray[np.int32]:
     )
 
 
-def _routed(rows: pa.Table, kinds: Kinds | None, schema: TableSchema) -> RoutedRows:
+def _routed(
+    rows: pa.Table, kinds: Kinds | None, schema: TableSchema, assigned: AssignedRows | None
+) -> RoutedRows:
     first = rows.slice(0, 1)
     values = first_values(first, schema)
+    bucket = int(_buckets(first, schema)[0]) if schema.bucket_count > 1 else 0
     return RoutedRows(
         partition=values,
         partition_bytes=PartitionSpec.of(schema).encode(values),
-        bucket=int(_buckets(first, schema)[0]) if schema.bucket_count > 1 else 0,
+        bucket=bucket if assigned is None else int(assigned.buckets[0]),
         rows=rows,
         kinds=kinds,
+        assigned=assigned,
     )
 
 

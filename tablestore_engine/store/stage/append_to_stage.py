@@ -110,6 +110,7 @@ def _after(first: BucketChange, then: BucketChange) -> BucketChange:
         removed=(*first.removed, *(meta for meta in then.removed if meta.file_name not in came)),
         changelog=(*first.changelog, *then.changelog),
         deletion_vectors=first.deletion_vectors if then.deletion_vectors is None else then.deletion_vectors,
+        hashes=then.hashes or first.hashes,
         inserted=first.inserted + then.inserted,
         updated=first.updated + then.updated,
         deleted=first.deleted + then.deleted,

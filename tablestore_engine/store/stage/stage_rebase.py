@@ -23,7 +23,7 @@ from tablestore_engine.errors import (
     RetryError,
     StagedSnapshotOvertaken,
 )
-from tablestore_engine.format.index_manifest import DELETION_VECTORS, IndexEntry
+from tablestore_engine.format.index_manifest import DELETION_VECTORS, HASH, IndexEntry
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
@@ -34,7 +34,7 @@ from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, count_properties
 from tablestore_engine.store.commit.conflict_rule import ConflictScope, touched_buckets
 from tablestore_engine.store.commit.snapshot_files import Planned
-from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, HashChange
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import is_described, is_same_schema
 from tablestore_engine.store.table_context import TableContext
@@ -237,6 +237,7 @@ def staged_changes(manifests: ManifestStore, staged: StagedSnapshot) -> tuple[Bu
         manifests.read_entries(snapshot.delta_manifest_list),
         manifests.read_changelog_entries(snapshot),
         _changed_vectors(manifests, staged),
+        _changed_hashes(manifests, staged),
     )
 
 
@@ -252,7 +253,7 @@ def _changed_vectors(
     manifests: ManifestStore, staged: StagedSnapshot
 ) -> dict[BucketId, Mapping[str, BitMap]]:
     """All vectors of the buckets in which the stage changed some."""
-    before, after = (_vectors_by_bucket(entries) for entries in _indexes(manifests, staged))
+    before, after = (_by_bucket(entries, DELETION_VECTORS) for entries in _indexes(manifests, staged))
     return {
         key: manifests.read_vectors(after[key]) if key in after else {}
         for key in before | after
@@ -260,12 +261,21 @@ def _changed_vectors(
     }
 
 
+def _changed_hashes(manifests: ManifestStore, staged: StagedSnapshot) -> dict[BucketId, HashChange]:
+    """The hash indexes of the stage that its base has not."""
+    before, after = (_by_bucket(entries, HASH) for entries in _indexes(manifests, staged))
+    changed = [key for key in before | after if before.get(key) != after.get(key)]
+    return {key: HashChange(after.get(key)) for key in changed}
+
+
 def _changes_of(
     delta: Sequence[ManifestEntry],
     changelog: Sequence[ManifestEntry],
     vectors: Mapping[BucketId, Mapping[str, BitMap]],
+    hashes: Mapping[BucketId, HashChange],
 ) -> tuple[BucketChange, ...]:
-    keys = dict.fromkeys([*((one.partition, one.bucket) for one in (*delta, *changelog)), *vectors])
+    files = ((one.partition, one.bucket) for one in (*delta, *changelog))
+    keys = dict.fromkeys([*files, *vectors, *hashes])
     return tuple(
         BucketChange(
             *key,
@@ -273,6 +283,7 @@ def _changes_of(
             removed=tuple(one.file for one in delta if _is_in(one, key) and one.kind is FileKind.DELETE),
             changelog=tuple(one.file for one in changelog if _is_in(one, key)),
             deletion_vectors=vectors.get(key),
+            hashes=hashes.get(key),
         )
         for key in keys
     )
@@ -282,5 +293,5 @@ def _is_in(entry: ManifestEntry, key: BucketId) -> bool:
     return (entry.partition, entry.bucket) == key
 
 
-def _vectors_by_bucket(entries: Sequence[IndexEntry]) -> dict[BucketId, IndexEntry]:
-    return {(one.partition, one.bucket): one for one in entries if one.index_type == DELETION_VECTORS}
+def _by_bucket(entries: Sequence[IndexEntry], index_type: str) -> dict[BucketId, IndexEntry]:
+    return {(one.partition, one.bucket): one for one in entries if one.index_type == index_type}

@@ -3,6 +3,7 @@
 CHANGE     what `tablestore verify` checks
 Steps      snapshot ids and hint → of each snapshot its metadata, and what it changed of which bucket (snapshot_check,
            bucket_history) → each data and changelog file once (file_check) → the rules of each bucket (bucket_check)
+           → the hash indexes of the newest snapshot (hash_check)
            deep: every page decoded and checked, keys sorted, each visible once, kinds and sequence numbers as the
            metadata says
 Cost       each file once, each snapshot by its difference to the one before
@@ -21,6 +22,7 @@ from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.table_context import TableContext
+from tablestore_engine.store.verify.hash_check import hash_problems
 from tablestore_engine.store.verify.problems import describe_error
 from tablestore_engine.store.verify.verify_run import VerifyRun
 
@@ -40,7 +42,7 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
         ids := context.snapshots.list_ids()
     ):  # a listing during expiry can have some
         problems.append(f"snapshot ids have gaps: {ids}")
-    run = VerifyRun(context, deep=deep)
+    run, newest = VerifyRun(context, deep=deep), None
     with context.runtime.progress.begin(f"{context.layout.name}: verifying", "rows") as meter:
         listed = context.snapshots.list_newest_first()[::-1]
         for at, status in enumerate(listed):
@@ -53,8 +55,12 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
                 continue
             if snapshot is not None:
                 run.add(snapshot)
+                newest = snapshot
         run.read_files(meter)
-    return (*problems, *run.problems(partial(_has_expired, context)))
+    problems += run.problems(partial(_has_expired, context))
+    if deep and newest is not None and not _has_expired(context, newest):
+        problems += [f"snapshot {newest.id}: {text}" for text in hash_problems(context, newest)]
+    return tuple(problems)
 
 
 def verify_snapshot(context: TableContext, snapshot: Snapshot, *, deep: bool = True) -> tuple[str, ...]:

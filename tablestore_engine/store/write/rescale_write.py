@@ -88,7 +88,10 @@ def removals(states: Iterable[BucketState]) -> list[BucketChange]:
 
 def _check(context: TableContext, schema: TableSchema, buckets: int) -> None:
     """Raises FixRequest TS1344."""
-    if schema.bucket_count < 1:
+    if schema.has_dynamic_buckets:
+        why = "its buckets are dynamic: it gets more of them as keys come"
+        fix = "leave it as it is, or convert it: `tablestore convert DATABASE.TABLE --buckets N`"
+    elif schema.bucket_count < 1:
         why, fix = "it has no fixed buckets, so there is nothing to rescale", "leave it as it is"
     elif buckets < 1:
         why, fix = f"got {buckets}", "give a number of at least 1"

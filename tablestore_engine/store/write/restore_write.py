@@ -10,12 +10,15 @@ WHY        a rollback deletes snapshots; a log has their changes already, and it
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.index_manifest import HASH
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.files.bucket_state import BucketChange, HashChange
 from tablestore_engine.store.read.scan import bucket_files
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks.bucket_plan import plan_restore
@@ -54,12 +57,22 @@ class RestoreWrite:
             raise _other_buckets(context, self.past, counts)
         tasks = plan_restore(context.task_table(schema), states, bucket_files(past))
         changes = tuple(change for change in context.run(tasks) if not change.is_empty)
+        if schema.has_dynamic_buckets:
+            changes = self._with_past_index(changes)
         return Planned(
             kind=CommitKind.OVERWRITE if takes_rows_away(schema, changes) else CommitKind.APPEND,
             schema=schema,
             changes=changes,
             scope=ConflictScope(everything=True),
             operation=OPERATION,
+        )
+
+    def _with_past_index(self, changes: Iterable[BucketChange]) -> tuple[BucketChange, ...]:
+        """Keys lie in the buckets of then: an overwrite of another engine may have given them others since."""
+        index = self.context.manifests.read_index(self.past.index_manifest)
+        entries = {(one.partition, one.bucket): one for one in index if one.index_type == HASH}
+        return tuple(
+            replace(one, hashes=HashChange(entries.get((one.partition_bytes, one.bucket)))) for one in changes
         )
 
 

@@ -19,7 +19,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.commit.snapshot_files import Planned
-from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState
+from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState, HashChange
+from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.table_context import TableContext
@@ -27,6 +28,12 @@ from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, 
 from tablestore_engine.store.tasks.bucket_task import TaskTable
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.compaction_step import preparing_step
+from tablestore_engine.store.write.dynamic_buckets import (
+    find_assigner,
+    partitions_of_new_keys,
+    widened,
+    with_hashes,
+)
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
     check_log_takes,
@@ -56,7 +63,7 @@ class RowsWrite:
     request: WriteRequest
     early: TaskReceiver | None = None
     claim: str = field(init=False)
-    _routed: dict[int, tuple[RoutedRows, ...]] = field(default_factory=dict)
+    _routed: dict[object, tuple[RoutedRows, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.claim = self.context.runtime.new_uuid()
@@ -66,7 +73,8 @@ class RowsWrite:
         check_unmoved(self.context, base, self.request)
         context = self.context.seeing(base)
         schema = target_schema(context, base, self.request, self.claim)
-        routed = self._route(schema)
+        assigner = find_assigner(context, base, schema, rewrites=self.request.is_rewrite)
+        routed = self._route(schema, assigner, base)
         extent = plan_extent(
             self.request.mode,
             schema,
@@ -77,6 +85,7 @@ class RowsWrite:
             self.request.partition,
             self._filter(),
         )
+        extent = widened(extent, partitions_of_new_keys(routed))
         # replaced rows are compared with stored ones: often nothing is left to do, and nothing may be joined then
         joins_later = not schema.is_keyed and extent.picks is not None
         step = None if joins_later else preparing_step(context, base, extent)
@@ -91,6 +100,7 @@ class RowsWrite:
             )  # not early: see _written_anew
             return _written_anew(self.context, self.request, schema, extent, changes, states, self.claim)
         changes = self.context.run(plan_write(table, routed, states, extent.picks), self.early)
+        changes = with_hashes(changes, routed, assigner)
         made = _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
         return self._after_joining(base, extent, made) if joins_later else made
 
@@ -114,16 +124,21 @@ class RowsWrite:
             else asked
         )
 
-    def _route(self, schema: TableSchema) -> tuple[RoutedRows, ...]:
-        if schema.id not in self._routed:
+    def _route(
+        self, schema: TableSchema, assigner: BucketAssigner | None, base: Snapshot | None
+    ) -> tuple[RoutedRows, ...]:
+        """Without dynamic buckets rows are routed once, whatever the base is."""
+        known = schema.id if assigner is None else (schema.id, base and base.unique)
+        if known not in self._routed:
+            self._routed.clear()
             rows = self.request.rows
             if rows is None:
                 rows = schema.arrow_schema().empty_table()
             kinds = checked_kinds(self.request, schema)
             if self.request.mode is WriteMode.OVERWRITE_STATIC:
                 rows = with_constants(rows, schema, self.request.partition)
-            self._routed[schema.id] = route_rows(rows, kinds, schema)
-        return self._routed[schema.id]
+            self._routed[known] = route_rows(rows, kinds, schema, assigner)
+        return self._routed[known]
 
     def _table(self, schema: TableSchema) -> TaskTable:
         return self.context.task_table(schema, self.request.options_of_write)
@@ -179,6 +194,9 @@ class ChangesWrite:
             )
         if extent.picks is not None:
             changes = self._with_replaced(schema, changes, states, extent.picks)
+            if self.request.is_rewrite and schema.has_dynamic_buckets:
+                changes = [_with_empty_index(change, frozenset(buckets)) for change in changes]
+        extent = widened(extent, (one.partition_bytes for one in changes if one.hashes is not None))
         return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
 
     def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
@@ -205,6 +223,12 @@ class ChangesWrite:
         seen = {(change.partition_bytes, change.bucket) for change in changes}
         rest = [state for key, state in states.items() if key not in seen]
         return changes + run(plan_replaced(table, rest, picks), self.early)
+
+
+def _with_empty_index(change: BucketChange, came: frozenset[BucketId]) -> BucketChange:
+    """The hash index of a bucket that all rows leave gets empty."""
+    has_rows = (change.partition_bytes, change.bucket) in came
+    return change if has_rows or change.is_empty else replace(change, hashes=HashChange(None))
 
 
 def _partitions(routed: Iterable[RoutedRows]) -> frozenset[bytes]:

@@ -111,6 +111,11 @@ class WriteRequest(CommitOptions):
     emptied: frozenset[bytes] = frozenset()
     early: ReceiveRows | None = None
 
+    @property
+    def is_rewrite(self) -> bool:
+        """Whether the rows take the place of all others, of the table or of partitions."""
+        return self.mode.is_overwrite and self.mode is not WriteMode.REPLACE
+
 
 @dataclass(frozen=True)
 class Extent:

@@ -18,7 +18,7 @@ from tablestore_engine.spark.incoming_frame import (
     find_violations,
     shape_frame,
 )
-from tablestore_engine.spark.write import collect_small, estimated_bytes, write_distributed
+from tablestore_engine.spark.write import collect_small, count_rows, estimated_bytes, write_distributed
 from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
@@ -76,6 +76,10 @@ class LargeFrame:
         if not isinstance(replaces, SameKeys):
             return replaces
         return replaces.among(distinct_keys(self.frame, replaces.columns))
+
+    def count_rows(self, columns: Sequence[str]) -> pa.Table:
+        """By a Spark job."""
+        return count_rows(self.frame, columns)
 
     def write(self, job: WriteJob, scratch: Callable[[], Path], /) -> Sequence[BucketChange]:
         """By Spark tasks."""

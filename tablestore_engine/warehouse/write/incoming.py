@@ -68,6 +68,9 @@ class LargeRows(Protocol):
     def narrowed(self, replaces: RowFilter | None) -> RowFilter | None:
         """The filter of a write with the keys of these rows, where it needs them."""
 
+    def count_rows(self, columns: Sequence[str]) -> pa.Table:
+        """These columns of the table, each combination once, and as the last column the number of its rows."""
+
     def write(self, job: WriteJob, scratch: Callable[[], Path], /) -> Sequence[BucketChange]:
         """Their changes, which are not committed. `scratch`: folder of the session."""
 

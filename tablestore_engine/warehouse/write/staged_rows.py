@@ -116,10 +116,20 @@ class StagedRows:
         """A sink of Spark has no such filter."""
         return replaces
 
+    def count_rows(self, columns: Sequence[str]) -> pa.Table:
+        """Of all files, one batch in memory at a time."""
+        have = {name.lower(): name for name in self.schema.names}
+        names = [have[name.lower()] for name in columns]
+        parts = [
+            pa.Table.from_batches([one]).select(names).group_by(names).aggregate([([], "count_all")])
+            for one in self._batches(file.path for file in self.files)
+        ]
+        return pa.concat_tables(parts).group_by(names).aggregate([("count_all", "sum")])
+
     def write(self, job: WriteJob, _: Callable[[], Path], /) -> Sequence[BucketChange]:
         """A part of them in memory at a time. Raises what rows can break; then no file of theirs is left."""
         shape = partial(shape_arrow, schema=job.schema)
-        groups = self._portions(shape) if job.schema.bucket_count <= 0 else self._by_bucket(job.schema, shape)
+        groups = self._by_bucket(job, shape) if job.has_buckets else self._portions(shape)
         outcomes: list[bytes] = []
         for group in groups:
             for answer in run_job(job, group):
@@ -152,18 +162,18 @@ class StagedRows:
         if held:
             yield iter(held)
 
-    def _by_bucket(self, schema: TableSchema, shape: Shape) -> Iterator[Iterator[pa.RecordBatch]]:
+    def _by_bucket(self, job: WriteJob, shape: Shape) -> Iterator[Iterator[pa.RecordBatch]]:
         """Rows of some buckets each, about a step of them, as far as there are so many buckets."""
         count = max(1, min(-(-self.rows // STEP_ROWS), _GROUPS_MAX))
         paths = [f"{self.folder}/{self.new_name()}" for _ in range(count)]
-        self._deal(schema, shape, paths)
+        self._deal(job, shape, paths)
         for path in paths:
             yield self._batches([path])
             self.fileio.delete(path)
 
-    def _deal(self, schema: TableSchema, shape: Shape, paths: Sequence[str]) -> None:
+    def _deal(self, job: WriteJob, shape: Shape, paths: Sequence[str]) -> None:
         """Every row to the file of its bucket's group."""
-        fields = [field.with_nullable(True) for field in schema.arrow_schema()]
+        fields = [field.with_nullable(True) for field in job.schema.arrow_schema()]
         if ROW_KIND_COLUMN in self.schema.names:
             fields.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
         target = pa.schema(fields)
@@ -171,17 +181,17 @@ class StagedRows:
             outputs = [opened.enter_context(self.fileio.open_output(path)) for path in paths]
             writers = [opened.enter_context(_writer(output, target)) for output in outputs]
             for batch in self._shaped(shape):
-                for number, rows in _dealt(batch, schema, len(paths)):
+                for number, rows in _dealt(batch, job, len(paths)):
                     writers[number].write_table(rows.cast(target))
 
 
-def _dealt(batch: pa.RecordBatch, schema: TableSchema, count: int) -> Iterator[tuple[int, pa.Table]]:
+def _dealt(batch: pa.RecordBatch, job: WriteJob, count: int) -> Iterator[tuple[int, pa.Table]]:
     """(group, rows) of a batch, with their kinds. Raises what route_rows raises."""
     rows, kinds = pa.Table.from_batches([batch]), None
     if ROW_KIND_COLUMN in rows.column_names:
         kinds = np.asarray(rows.column(ROW_KIND_COLUMN)).astype(np.int8)
         rows = rows.drop_columns([ROW_KIND_COLUMN])
-    for one in route_rows(rows, kinds, schema):
+    for one in route_rows(rows, kinds, job.schema, job.assigner):
         found = one.rows
         if kinds is not None:
             assert one.kinds is not None  # they are split like the rows

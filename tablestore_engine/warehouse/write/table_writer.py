@@ -50,6 +50,7 @@ from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
+from tablestore_engine.store.write.dynamic_buckets import expected_rows, find_assigner
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
@@ -299,6 +300,12 @@ class TableWriter:
         ) -> Sequence[BucketChange]:
             is_on_stage = stage is not None and store.staging.find(stage) is not None
             seen = store.on_staged(stage) if stage is not None and is_on_stage else store
+            assigner = None
+            if target.has_dynamic_buckets:
+                expected = expected_rows(rows.count_rows(target.partition_keys), target)
+                assigner = find_assigner(
+                    seen.context, base, target, rewrites=request.is_rewrite, rows_expected=expected
+                )
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.context.layout,
@@ -309,6 +316,7 @@ class TableWriter:
                 kind_column=ROW_KIND_COLUMN if has_kinds else None,
                 limit=limit,
                 early=dump_receiver(early),
+                assigner=assigner,
             )
             return rows.write(job, self.spark.session.scratch)
 

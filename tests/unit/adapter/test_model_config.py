@@ -180,6 +180,8 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({"primary_key": [1]}, "TS1811"),
         ({"buckets": "many"}, "TS1811"),
         ({"buckets": "auto", "table_properties": {"bucket": 3}}, "TS1812"),
+        ({"buckets": "dynamic", "table_properties": {"bucket": 3}}, "TS1812"),
+        ({"buckets": -1}, "TS1811"),
         ({"buckets": 0}, "TS1811"),
         ({"publish": "on_test"}, "TS1811"),
         ({"kafka": "b:9092"}, "TS1811"),

@@ -80,7 +80,6 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"deletion-vectors.merge-on-read": "true"}, False),
         ({"primary-key.nullable": "true"}, False),
         ({"bucket": "0"}, False),
-        ({"bucket": "-1"}, True),
         ({"changelog-producer": "input"}, True),
         ({"changelog-producer": "full-compaction"}, True),
         ({"file.format": "orc"}, True),

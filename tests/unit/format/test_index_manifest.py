@@ -14,7 +14,7 @@ from tablestore_engine.format.index_manifest import (
     IndexEntry,
     decode_index_manifest,
     encode_index_manifest,
-    replace_deletion_vectors,
+    replace_entries,
 )
 from tests.unit.format.manifest_samples import KEY_1, raw_avro, writer_schema
 
@@ -84,11 +84,11 @@ def test_replacing_leaves_exactly_one_entry_of_the_bucket() -> None:
     """With two entries of one bucket Java's next write loses one (format.md#index-manifests): one replaces both."""
     new = dataclasses.replace(VECTORS, file_name="index-new")
     twice = [VECTORS, dataclasses.replace(VECTORS, file_name="index-other")]
-    assert replace_deletion_vectors(twice, {(EMPTY_ROW, 0): new}) == (new,)
-    assert replace_deletion_vectors([], {(EMPTY_ROW, 0): new}) == (new,)
+    assert replace_entries(twice, {(EMPTY_ROW, 0): new}) == (new,)
+    assert replace_entries([], {(EMPTY_ROW, 0): new}) == (new,)
 
 
 def test_replacing_touches_nothing_else() -> None:
     """Hashes of the bucket and vectors of other buckets and partitions stay."""
     others = [HASHES, dataclasses.replace(VECTORS, bucket=1), dataclasses.replace(VECTORS, partition=KEY_1)]
-    assert replace_deletion_vectors([*others, VECTORS], {(EMPTY_ROW, 0): None}) == tuple(others)
+    assert replace_entries([*others, VECTORS], {(EMPTY_ROW, 0): None}) == tuple(others)

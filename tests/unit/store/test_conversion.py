@@ -121,7 +121,7 @@ def test_conversion_of_dynamic_buckets_makes_them_fixed(tmp_path: Path) -> None:
     foreign_level_zero(store, [row(n) for n in range(20)], [INSERT] * 20)
     foreign_level_zero(store, [row(1), row(2, "b")], [DELETE, INSERT])
     expected = rows_of(store)
-    with pytest.raises(Unsupported, match=r"(?s)TS1127.*tablestore convert"):
+    with pytest.raises(Unsupported, match=r"(?s)TS1309.*tablestore convert"):
         put(store, row(9))
     convert(store, 4)
     assert rows_of(store) == expected

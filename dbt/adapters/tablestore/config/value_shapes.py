@@ -90,13 +90,13 @@ def read_mapping(name: str, key: str, value: Any) -> Mapping[str, Any]:  # noqa:
 
 
 def read_bucket_count(name: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML
-    """A positive number as text, or `auto`: the engine chooses by the first rows; None when absent."""
+    """A positive number as text; `auto`: the engine chooses by the first rows; -1 for `dynamic`; None when absent."""
     if value is None:
         return None
-    if value == "auto":
-        return "auto"
+    if value in ("auto", "dynamic"):
+        return "auto" if value == "auto" else "-1"
     if isinstance(value, bool) or not str(value).isdigit() or int(value) < 1:
-        raise wrong_shape(name, "buckets", value, "a positive whole number, or 'auto'")
+        raise wrong_shape(name, "buckets", value, "a positive whole number, 'auto' or 'dynamic'")
     return str(int(value))
 
 
