@@ -16,6 +16,8 @@ READY_DOCS := $(VENV)/.ready-docs
 SITE := build/site
 CACHE := $(or $(TABLESTORE_CACHE),$(XDG_CACHE_HOME:%=%/dbt-tablestore),$(HOME)/.cache/dbt-tablestore)
 export TABLESTORE_CACHE := $(CACHE)
+# A setting of the shell would have every process compile the sources, and pytest rewrite all tests, again
+unexport PYTHONDONTWRITEBYTECODE
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
@@ -77,8 +79,11 @@ layers: $(READY) ## Develop: the import contract
 spelling: $(READY) ## Develop: codespell, over pages and code
 	@$(BIN)/codespell
 
+# Thousands of tables are written, each with several fsyncs: they lie in memory where there is room.
 unit: $(READY) ## Develop: unit, law and house tests that are not in tests/slow_tests.txt; they need no service
-	@$(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros -m "not slow and not nightly" -n auto --dist worksteal
+	@folder=$$(mktemp -d -p /dev/shm 2>/dev/null || mktemp -d); trap 'rm -rf "$$folder"' EXIT; \
+	PYTEST_DEBUG_TEMPROOT=$$folder $(BIN)/python -m pytest tests/unit tests/laws tests/house tests/macros \
+		-m "not slow and not nightly" -n auto --dist worksteal
 
 test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 	@$(BIN)/python -m integration_tests.run

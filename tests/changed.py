@@ -18,7 +18,7 @@ from pathlib import Path
 
 import grimp
 
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE, DOORS = "tablestore_engine", ("tablestore_engine.api", "tablestore_engine.spi")
@@ -93,7 +93,7 @@ def _module(path: str) -> str:
 def _imports(file: Path) -> set[str]:
     """Names of modules, and of what is taken from them, since that may be a module too."""
     found: set[str] = set()
-    for node in walk_statements(ast.parse(file.read_text("utf-8"))):
+    for node in walk_statements(parsed(file.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found |= {one.name for one in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

@@ -7,6 +7,8 @@ import re
 import subprocess
 import sys
 
+import pytest
+
 from integration_tests.adapter.conftest import Shop
 from integration_tests.adapter.test_changed_keys_soundness import ORDERS, PEOPLE, PRODUCTS, feed, model
 
@@ -70,27 +72,31 @@ def test_time_of_the_run_is_an_input_of_its_own(feed: Shop) -> None:
     ]
 
 
+def command_line(shop: Shop, name: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """`tablestore explain model` in a process of its own."""
+    folder = str(shop.folder)
+    command = [sys.executable, "-m", "tablestore_engine.cli.main", "explain", "model", name, *words]
+    command += ["--project-dir", folder, "--profiles-dir", folder]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
+
+
 def test_command_prints_the_lines_of_dbt_compile_alone(feed: Shop) -> None:
-    """`tablestore explain model` in a process of its own, as JSON. A model of another kind is refused by name (TS1993),
-    and an error of dbt ends with status 1.
-    """
+    """As JSON."""
     model(feed, "means", f"select customer as id, avg(amount) as a from {ORDERS} group by customer")
-    feed.write("models/plain.sql", f"select id from {ORDERS}")
     lines = explained(feed, "means")
-    folder = str(feed.folder)
-
-    def tablestore(name: str, *words: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "tablestore_engine.cli.main", "explain", "model", name, *words]
-        command += ["--project-dir", folder, "--profiles-dir", folder]
-        return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
-
-    done = tablestore("means", "--json")
+    done = command_line(feed, "means", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [re.sub(r", \d[\d.]* [KM]?B\)", ", N)", one["line"]) for one in found] == lines
     assert {(one["model"], one["is_warning"]) for one in found} == {("demo.means", False)}
-    done = tablestore("plain")
+
+
+@pytest.mark.nightly  # by day tests/unit/cli/test_explain.py
+def test_command_refuses_another_model_by_name_and_shows_errors_of_dbt(feed: Shop) -> None:
+    """A model of another kind is TS1993; an error of dbt ends with status 1."""
+    feed.write("models/plain.sql", f"select id from {ORDERS}")
+    done = command_line(feed, "plain")
     assert (done.returncode, "TS1993" in done.stderr) == (1, True)
     model(feed, "means", f"select customer as id, now() as a from {ORDERS}")
-    done = tablestore("means")
+    done = command_line(feed, "means")
     assert (done.returncode, "TS1871" in done.stderr) == (1, True)

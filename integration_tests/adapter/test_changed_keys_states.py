@@ -22,6 +22,7 @@ from integration_tests.adapter.test_changed_keys_soundness import (
     run,
 )
 from tablestore_engine.spi import STATE_POSITION
+from tests.doses import cases
 
 __all__ = ["feed"]
 STAR = (
@@ -93,7 +94,7 @@ def _changed(path: Path) -> None:
     pq.write_table(rows.slice(0, 0), path)
 
 
-@pytest.mark.parametrize("damage", [Path.unlink, _truncated, _changed])
+@pytest.mark.parametrize("damage", cases([_changed, Path.unlink, _truncated], 1))
 def test_unusable_state_costs_a_run_over_all_rows(stated: Shop, damage: Any) -> None:
     """A missing, torn or exchanged file: all rows are compared with a warning, and the next run follows deltas."""
     damage(state_of(stated, "star"))

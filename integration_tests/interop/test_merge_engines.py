@@ -22,10 +22,10 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Change, Row, arrow_rows, assert_same
 from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.warehouse.write.converted_schema import plan_conversion
-from tests.doses import case_rows, cases
+from tests.doses import case_rows, cases, examples
 
 FULLY, WAITING = {"write-only": "false"}, {"write-only": "true"}
-_KEYS, _BATCH, _BATCHES = 12, 14, 4
+_KEYS, _BATCH, _BATCHES = 12, 14, examples(2, 4)
 
 
 @dataclass(frozen=True)
@@ -308,6 +308,10 @@ ENGINES: dict[str, Engine] = {
 }
 
 
+# by day those that retract, with groups and without: each of the others is by day alone, below
+_IN_TURNS = ("retractions", "groups-retracting", "partial-removing", "sequenced", "first-row-ignoring")
+
+
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Engine:
     """One entry of ENGINES."""
@@ -367,6 +371,11 @@ def test_our_tables_and_java_s_have_equal_rows(
 
 
 @pytest.mark.parametrize("seed", cases([3, 4, 7, 8], 1))
+@pytest.mark.parametrize(
+    "engine",
+    [one if one in _IN_TURNS else pytest.param(one, marks=pytest.mark.nightly) for one in ENGINES],
+    indirect=True,
+)
 def test_a_table_written_in_turns_has_the_rows_of_java_alone(
     java: JavaPaimon, engine: Engine, tmp_path: Path, seed: int
 ) -> None:

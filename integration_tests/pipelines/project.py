@@ -15,7 +15,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -53,13 +53,23 @@ class Done:
 
 
 class Project:
-    """A copy of the project at `source` in `folder`, over the warehouse `folder`/warehouse."""
+    """A copy of the project at `source` in `folder`, over the warehouse `folder`/warehouse.
+
+    `without`: models that are left out.
+    """
 
     def __init__(
-        self, source: Path, folder: Path, variables: Mapping[str, str], conf: Mapping[str, str]
+        self,
+        source: Path,
+        folder: Path,
+        variables: Mapping[str, str],
+        conf: Mapping[str, str],
+        without: Collection[str] = (),
     ) -> None:
         self.folder, self._variables = folder, variables
         shutil.copytree(source, folder, dirs_exist_ok=True)
+        for path in [path for path in (folder / "models").rglob("*.sql") if path.stem in without]:
+            path.unlink()
         outputs = {
             target: {"type": "tablestore", "warehouse": "./warehouse", "schema": target, "threads": 1,
                      "spark": {"master": "local[2]", "conf": dict(conf)}}

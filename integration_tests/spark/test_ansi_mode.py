@@ -280,7 +280,7 @@ def test_values_are_stored_as_spark_stores_them(engine: Engine, setting: str) ->
     """
     spark = engine.spark
     with mode(spark, setting):
-        for number, (value, type_, wanted, *_) in enumerate(list(STORED.values())[:: examples(2, 1)]):
+        for number, (value, type_, wanted, *_) in enumerate(list(STORED.values())[:: examples(3, 1)]):
             name, query = f"demo.s{number}", f"(select 1 as id, {value} as v) q on t.id = q.id"
             engine.sql(f"create table {name} (id int not null, v {type_}, primary key (id))")
             engine.sql(f"insert into {name} (id) values (1)")

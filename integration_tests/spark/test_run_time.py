@@ -22,6 +22,7 @@ from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spi import MOMENT
+from tests.doses import cases, examples
 
 Rows = Counter[tuple[Any, ...]]
 V, P = "demo.visits", "demo.prices"
@@ -267,11 +268,11 @@ def _with_deltas(engine: Engine, sql: str, key: tuple[str, ...], turn: Turn, old
     return Counter([*made.values(), *(row for row in new.elements() if key_of(row) in again)])
 
 
-@pytest.mark.parametrize("shape", QUERIES)
+@pytest.mark.parametrize("shape", cases(QUERIES, 13))
 def test_random_moments_and_zones_lose_nothing(engine: Engine, shape: str) -> None:
     """Keys and deltas, where inputs change, too, and where they do not."""
     chance = random.Random(shape)
-    for _ in range(3):
+    for _ in range(examples(2, 3)):
         assert find_errors(engine, shape, Turn.of(chance)) == []
 
 
@@ -335,13 +336,14 @@ def _other_boundary(patch: pytest.MonkeyPatch) -> None:
 def test_planted_error_is_found(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    """By two shapes, one of which includes its boundary; without the error they have none."""
+    """By a shape that includes its boundary or by one that does not; without the error it has none."""
     at = BEGIN + timedelta(days=5, hours=9)
-    turns = [Turn("Pacific/Kiritimati", at, at + timedelta(hours=hours)) for hours in (1, 24)]
-    shapes = ("date", "wall clock")
-    assert [error for turn in turns for shape in shapes for error in find_errors(engine, shape, turn)] == []
-    plant(monkeypatch)
-    assert [error for turn in turns for shape in shapes for error in find_errors(engine, shape, turn)] != []
+    turns = [Turn("Pacific/Kiritimati", at, at + timedelta(hours=hours)) for hours in (24, 1)]
+    tried = [(shape, turn) for shape in ("date", "wall clock") for turn in turns]
+    with monkeypatch.context() as patch:
+        plant(patch)
+        noticed = next(one for one in tried if find_errors(engine, *one))
+    assert find_errors(engine, *noticed) == []
 
 
 def test_files_outside_the_interval_are_not_read(engine: Engine) -> None:

@@ -13,7 +13,7 @@ from pyspark.sql import functions as sf
 
 from integration_tests.spark.streams import KEYED, Shop
 from tablestore_engine.api import TableSpec, TablestoreSource, WriteSpec, explain_failure
-from tests.doses import case_rows, cases
+from tests.doses import case_rows
 
 ALL = {"read.changelog": "true"}
 EVENTS = WriteSpec(TableSpec())
@@ -104,6 +104,7 @@ def test_a_batch_that_comes_again_is_no_second_commit(shop: Shop) -> None:
     assert rows_of(shop) == [(1, "a"), (2, "b"), (3, "c")]
 
 
+@pytest.mark.nightly  # by day a batch that overwrites; tests/unit/datasource
 def test_all_rows_of_a_complete_query_are_replaced(shop: Shop) -> None:
     """outputMode("complete"): the table is the result of the query, as a difference."""
     shop.put((7, "gone"), name="demo.copy")
@@ -176,7 +177,8 @@ def test_batches_append_and_overwrite(shop: Shop) -> None:
     assert rows_of(shop, "demo.parts") == [(2, "q"), (2, "z")]
 
 
-@pytest.mark.parametrize("keys", cases([("id",), ()], 1))
+@pytest.mark.nightly  # by day tests/unit/datasource/test_staged_write.py; spark/test_write.py
+@pytest.mark.parametrize("keys", [("id",), ()])
 def test_many_rows_are_written_as_engine_write_would(shop: Shop, keys: tuple[str, ...]) -> None:
     """More than come to memory at once: the same rows, in as many commits."""
     spec = WriteSpec(TableSpec(primary_key=keys, options={"bucket": "4"} if keys else {}))

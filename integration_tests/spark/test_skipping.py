@@ -15,7 +15,7 @@ from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.spark import deletion_bitmap_literal, plan_pruning
 from tablestore_engine.spark.key_reads import KeyReads
 from tablestore_engine.spark.plan_pruning import PlanPruner
-from tests.doses import cases
+from tests.doses import cases, is_nightly
 
 DAYS = [date(2024, 1, 1) + timedelta(days=i) for i in range(12)]
 TABLE = "skipping.rows"
@@ -303,8 +303,9 @@ def test_lists_of_every_length_and_type(engine: Engine, count: int, monkeypatch:
         "at": [f"timestamp '2024-01-02 00:00:00' + interval {k} hours" for k in range(count)],
         "x": [f"cast({k} as double)" for k in range(0, count, 5)],
     }
-    for column, values in lists.items():
-        for form in ("{} in ({})", "{} in ({}, null)", "not ({} in ({}))"):
+    forms = ("{} in ({})", "{} in ({}, null)", "not ({} in ({}))")
+    for number, (column, values) in enumerate(lists.items()):  # by day each form twice
+        for form in forms if is_nightly() else forms[number % 3 :][:1]:
             query = f"select id from {TABLE} where {form.format(column, ', '.join(values))}"
             assert _answer(engine.query(query)) == _without_pruning(engine, query, monkeypatch), query
     few = engine.query(f"select id from {TABLE} where id in ({', '.join(str(k) for k in range(45, 60))})")

@@ -30,6 +30,7 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import class_archive, core_watch, spark_errors
 from tablestore_engine.spark.jvm_launch import environment, forget_gateway, launch
+from tablestore_engine.spark.jvm_names import keep_names
 from tablestore_engine.spark.resident_session import attach
 from tablestore_engine.spark.spark_settings import SparkSettings
 
@@ -103,6 +104,7 @@ def open_session(settings: SparkSettings, place: ScratchPlace) -> SparkSession:
         if session is None:
             scratch = session_scratch(place, settings)
             session = _attach(settings) or start_session(settings, scratch)
+        keep_names(session._jvm)
         _silence()
         return session
 

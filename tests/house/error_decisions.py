@@ -13,6 +13,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from tests.statements import parsed
+
 _EXCEPTION = re.compile(r"\b(?:\w*(?:Error|Exception|Bug|Missing|Gone|Unreachable|Failed|Closed|Overtaken)|FixRequest"
                         r"|FixData|NotFound|Unsupported|OutcomeUnknown|PublishPending|Fenced|Stopped)\b")  # fmt: skip
 _PARTS = {"what", "why", "fix", "code", "args", "strerror", "message", "msg", "sqlstate", "pgcode"}
@@ -48,14 +50,14 @@ class _Known:
 
 def find_decisions(source: str) -> list[Decision]:
     """Of one module, in the order of its lines."""
-    return sorted(set(_Module(ast.parse(source)).decisions()))
+    return sorted(set(_Module(parsed(source)).decisions()))
 
 
 def find_code_strings(source: str) -> list[Decision]:
     """Texts `TS####` that are not the code of an error that is made there."""
     if not _CODE.search(source):
         return []
-    tree = ast.parse(source)
+    tree = parsed(source)
     nodes = list(ast.walk(tree))
     made = {
         id(node.args[0])

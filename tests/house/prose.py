@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.statements import parsed
+
 SENTENCE_WORDS_MAX = 25
 _NO_PROSE = re.compile(r"^```.*?^```$|<!--.*?-->", re.MULTILINE | re.DOTALL)
 _CODE = re.compile(r"``.+?``|`[^`]*`|(?<!\S)--[a-z][a-z-]*")
@@ -64,7 +66,7 @@ def banned_words(text: str) -> list[str]:
 
 def messages_of(module: Path) -> Iterator[str]:
     """Literal texts that are printed, logged or describe an argument."""
-    for node in ast.walk(ast.parse(module.read_text())):
+    for node in ast.walk(parsed(module.read_text())):
         if _is_message(node):
             for part in ast.walk(node):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str):

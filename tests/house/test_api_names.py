@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine import api, spi
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES_MAX = 40
@@ -28,7 +28,7 @@ def _docstring(found: object) -> str:
 def _engine_imports(path: Path) -> set[str]:
     """Modules of the engine that a file imports, wherever the statement stands."""
     found: set[str] = set()
-    for node in walk_statements(ast.parse(path.read_text())):
+    for node in walk_statements(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -68,7 +68,7 @@ def test_each_name_of_spi_is_used() -> None:
         alias.name
         for package in (*OUTSIDE, "tablestore_engine/cli", "tablestore_engine/ui")
         for path in (ROOT / package).rglob("*.py")
-        for node in walk_statements(ast.parse(path.read_text()))
+        for node in walk_statements(parsed(path.read_text()))
         if isinstance(node, ast.ImportFrom) and node.module == "tablestore_engine.spi"
         for alias in node.names
     }

@@ -11,7 +11,7 @@ import pytest
 
 from docs.generate import change_lines
 from tablestore_engine.options import OPTIONS
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "ARCHITECTURE.md").read_text()
@@ -46,7 +46,7 @@ def _imports(module: str) -> frozenset[str]:
     """The engine's modules that one imports."""
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
     found: set[str] = set()
-    for node in walk_statements(ast.parse(path.read_text())):
+    for node in walk_statements(parsed(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(ENGINE):
             found |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
     return frozenset(one for one in found if ROOT.joinpath(*one.split(".")).with_suffix(".py").exists())

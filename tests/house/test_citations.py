@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = ("tablestore_engine", "tablestore_demo", "dbt", "tests", "integration_tests", "benchmarks")
@@ -98,7 +98,7 @@ def _prose() -> tuple[tuple[str, str], ...]:
 
 
 def _docstrings_and_comments(source: str) -> Iterator[str]:
-    for node in walk_statements(ast.parse(source)):
+    for node in walk_statements(parsed(source)):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield ast.get_docstring(node, clean=False) or ""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
@@ -143,7 +143,7 @@ def stale_names(name: str, text: str) -> list[str]:
 
 @cache
 def _defined(file: Path) -> frozenset[str]:
-    tree = ast.parse(file.read_text())
+    tree = parsed(file.read_text())
     made = {node.name for node in walk_statements(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
     return frozenset(made | _assigned(tree))
 
@@ -167,7 +167,7 @@ def test_names_of_files_exist() -> None:
 def _classes() -> dict[str, ast.ClassDef]:
     packages = ("tablestore_engine/", "dbt/")
     texts = [text for name, text in _texts() if name.startswith(packages) and name.endswith(".py")]
-    trees = map(ast.parse, texts)
+    trees = map(parsed, texts)
     return {
         node.name: node for tree in trees for node in walk_statements(tree) if isinstance(node, ast.ClassDef)
     }

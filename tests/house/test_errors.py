@@ -17,6 +17,7 @@ from docs.generate import (
     render_where,
 )
 from tablestore_engine.errors import Area
+from tests.statements import parsed
 
 
 def test_codes_are_well_formed_and_in_their_range() -> None:
@@ -42,7 +43,7 @@ def test_a_class_that_names_codes_is_raised_with_these_alone() -> None:
     """A caller that catches the class gets exactly the errors that its docstring begins with."""
     named: dict[str, set[str]] = {}
     for module in ("tablestore_engine/errors.py", "dbt/adapters/tablestore/inputs/query_errors.py"):
-        for node in ast.parse((ROOT / module).read_text()).body:
+        for node in parsed((ROOT / module).read_text()).body:
             text = (ast.get_docstring(node) or "") if isinstance(node, ast.ClassDef) else ""
             codes = re.match(r"TS\d{4}(?:, TS\d{4})*(?=:)", text)
             if isinstance(node, ast.ClassDef) and codes is not None:

@@ -64,6 +64,7 @@ from tablestore_engine.warehouse.gate.failing_rows import (
     decode_failing_rows,
     encode_failing_rows,
 )
+from tests.statements import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 GIVEN: Mapping[type, Mapping[str, object]] = {  # where a value made from the type alone is refused
@@ -163,7 +164,7 @@ def test_every_pair_of_encoder_and_decoder_stands_in_the_table_of_records() -> N
     defined = {
         node.name
         for path in (ROOT / "tablestore_engine").rglob("*.py")
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path.read_text()).body
         if isinstance(node, ast.FunctionDef)
     }
     pairs = {name.removeprefix("encode_") for name in defined if name.startswith("encode_")}

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import parsed
+
 LOG = Path(__file__).resolve().parents[2] / "tablestore_engine" / "log"
 FILES = sorted(LOG.rglob("*.py"))
 # KafkaLog has the other three, and a publisher's Session has a KafkaLog
@@ -51,7 +53,7 @@ def _together(tree: ast.Module) -> Iterator[tuple[str, list[str]]]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(LOG)))
 def test_no_function_is_given_the_parts_of_a_log(path: Path) -> None:
     """Settings, admin client and runtime come as one KafkaLog, never two of them, and none beside a KafkaLog."""
-    assert list(_together(ast.parse(path.read_text()))) == []
+    assert list(_together(parsed(path.read_text()))) == []
 
 
 @pytest.mark.parametrize(
@@ -69,4 +71,4 @@ def test_no_function_is_given_the_parts_of_a_log(path: Path) -> None:
 )
 def test_what_counts_as_together(source: str, found: list[str] | None) -> None:
     """The rule sees parameters of every kind and fields of classes, and KafkaLog alone may have all three."""
-    assert list(_together(ast.parse(source))) == ([] if found is None else [("f", found)])
+    assert list(_together(parsed(source))) == ([] if found is None else [("f", found)])

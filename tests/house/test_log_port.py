@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import parsed
+
 ENGINE = Path(__file__).resolve().parents[2] / "tablestore_engine"
 PORT = {"sink", "changes", "decode", "followed_log"}
 ROOMS = ("warehouse", "spark", "catalog", "stream", "store", "lsm")
@@ -35,7 +37,7 @@ def _said(tree: ast.Module) -> Iterator[str]:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ENGINE)))
 def test_only_the_port_is_known_outside_of_log(path: Path) -> None:
     """Imports from log/ are those of the port; no name and no text says Kafka, topic or broker."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path.read_text())
     modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
     taken = {name.split(".")[2] for name in modules if name.startswith("tablestore_engine.log.")}
     assert taken <= PORT

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.statements import parsed
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
 CODES = ("%H", "%Y", "%T", "%F")
@@ -31,7 +33,7 @@ def _formats(source: str) -> Iterator[int]:
     """Lines that format a moment, also by a format in an f-string."""
     if not any(word in source for word in (*FORMATS, *CODES)):
         return
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if (isinstance(node, ast.Attribute) and node.attr in FORMATS) or (
             isinstance(node, ast.FormattedValue)
             and node.format_spec is not None
@@ -82,7 +84,7 @@ def _reads(source: str) -> bool:
     """Whether it reads a moment, or gives one a zone."""
     if not any(word in source for word in (*READS, "tzinfo", "timestamp")):
         return False
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(parsed(source)):
         if isinstance(node, ast.Attribute) and node.attr in READS:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):

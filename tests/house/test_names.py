@@ -6,7 +6,7 @@ import ast
 from collections import Counter
 from pathlib import Path
 
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("tablestore_engine", "tablestore_demo", "dbt/adapters/tablestore")
@@ -23,7 +23,7 @@ def test_class_name_is_used_once() -> None:
     names = Counter(
         node.name
         for path in _modules()
-        for node in walk_statements(ast.parse(path.read_text()))
+        for node in walk_statements(parsed(path.read_text()))
         if isinstance(node, ast.ClassDef)
     )
     assert [name for name, count in names.items() if count > 1] == []

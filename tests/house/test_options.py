@@ -12,6 +12,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka import client_config
 from tablestore_engine.options import OPTIONS, REFUSED, check_options
 from tests.house.effects import EFFECTS, EFFECTS_OF_A_COLUMN, SHOWN_BY
+from tests.statements import parsed
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -20,7 +21,7 @@ def _reads(files: Iterable[Path]) -> set[str]:
     """Constants that are arguments or subscripts, as in `options.integer("x")`; not keys of a dict that we write."""
     found: set[str] = set()
     for path in files:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path.read_text())):
             inner: list[ast.expr] = []
             if isinstance(node, ast.Call):
                 inner = node.args
@@ -95,11 +96,11 @@ def _check_test(key: str, named: str) -> None:
     """The function exists, and its own text, or its module's constants, hold the key; it asserts."""
     path, _, function = named.partition("::")
     text = (ROOT / path).read_text()
-    found = [one for one in ast.parse(text).body if isinstance(one, ast.FunctionDef) and one.name == function]
+    found = [one for one in parsed(text).body if isinstance(one, ast.FunctionDef) and one.name == function]
     assert found, f"{named} does not exist"
     constants = {
         target.id
-        for one in ast.parse(text).body
+        for one in parsed(text).body
         if isinstance(one, ast.Assign) and key in (ast.get_source_segment(text, one) or "")
         for target in one.targets
         if isinstance(target, ast.Name)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.statements import walk_statements
+from tests.statements import parsed, walk_statements
 
 ROOT = Path(__file__).resolve().parents[2]
 PASSED_ON = frozenset({"pyspark.sql.DataFrame", "pyspark.sql.SparkSession"})
@@ -23,7 +23,7 @@ ASKED_FOR_ROOMS = ("pyspark.sql.datasource.", "pyspark.sql.streaming.datasource.
 def _spark_names(path: Path) -> set[str]:
     """Everything of pyspark and py4j that a file imports, wherever the statement stands."""
     found: set[str] = set()
-    for node in walk_statements(ast.parse(path.read_text())):
+    for node in walk_statements(parsed(path.read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.slow_tests import name_of, pick_slow, read_slow
+from tests.statements import parsed
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -16,7 +17,7 @@ def _functions() -> set[str]:
     found = set()
     for path in (ROOT / "tests").rglob("test_*.py"):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-        for node in ast.parse(path.read_text()).body:
+        for node in parsed(path.read_text()).body:
             if isinstance(node, ast.FunctionDef):
                 found.add(f"{module}::{node.name}")
             elif isinstance(node, ast.ClassDef):

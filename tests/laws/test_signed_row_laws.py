@@ -27,6 +27,7 @@ from tablestore_engine.queryplan.signed_rows import (
     Turns,
 )
 from tablestore_engine.queryplan.trace_steps import Stored
+from tests.doses import examples
 from tests.laws import traced_nodes
 from tests.laws.test_node_trace_laws import CHANGES, KINDS, ONE_INPUT, TWO_INPUTS, L, R, plans_of
 from tests.laws.traced_nodes import Fails, Spec, Tables, rows_of, table, traced_rows
@@ -115,7 +116,7 @@ def random_plan(rng: random.Random, depth: int) -> Spec:
 @pytest.mark.parametrize("kind", KINDS)
 def test_signed_rows_of_each_node_kind_add_up_to_the_difference(kind: str) -> None:
     """A kind alone and over each other kind; kinds that are neither linear nor fall into parts have none."""
-    assert (check(kind, 12) > 0) == (kind in FOLLOWED)
+    assert (check(kind, examples(6, 12)) > 0) == (kind in FOLLOWED)
 
 
 @pytest.mark.parametrize("seed", range(4))

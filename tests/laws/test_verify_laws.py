@@ -216,7 +216,7 @@ def test_all_snapshots_have_the_problems_that_each_has_alone(
     tmp_path: Path, kind: str, how: str, deep: bool
 ) -> None:
     """Whatever is damaged; only the problems of a file as such are reported once, of the first that has it."""
-    for seed in range(examples(2, 40)):
+    for seed in range(examples(1, 40)):
         rng, root = random.Random(f"{kind} {how} {seed}"), tmp_path / str(seed)
         _table(root, kind, rng)
         _damage(root, how, rng)

@@ -17,6 +17,7 @@ from tablestore_engine.store.branches.branch_changes import create_branch, delet
 from tablestore_engine.store.branches.branch_list import list_user_branches
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import cases
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest, visible, written
 from tests.unit.store.orphan_world import clean
@@ -152,7 +153,7 @@ def test_a_killed_creation_is_repeated_or_deleted(tmp_path: Path, point: str) ->
     assert rows_of(store.on_branch("dev")) == before["main: snapshot 4"]
 
 
-@pytest.mark.parametrize("nth", range(1, 7))
+@pytest.mark.parametrize("nth", cases(range(1, 7), 3))
 @pytest.mark.parametrize("point", ["branch.hidden", "expire.hidden", "orphans.begun", "orphans.looked"])
 def test_a_kill_at_any_point_loses_no_row_of_another_branch(tmp_path: Path, point: str, nth: int) -> None:
     """Deleting a branch, expiry of main and of a branch, cleaning: each killed once, then run to the end."""

@@ -17,7 +17,7 @@ from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
-from tests.doses import pairs
+from tests.doses import examples, pairs
 from tests.unit.store.table_world import (
     acting,
     as_table,
@@ -57,7 +57,7 @@ def _made(root: Path, name: str, buckets: int) -> TableStore:
 def _filled(store: TableStore, chance: random.Random) -> None:
     """Some commits with deletes, folds and overwrites among them."""
     days = bool(store.schema.partition_keys)
-    for turn in range(6):
+    for turn in range(examples(5, 6)):
         rows = [
             row(key, chance.choice("abc"), turn, **({"dt": f"d{key % 3}"} if days else {}))
             for key in chance.sample(range(60), 20)
