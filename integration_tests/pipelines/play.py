@@ -143,12 +143,12 @@ class Play:
             self.played.compared += 1
             wrong = difference(rows, right, model.key)
             if wrong:
-                self._find(number, f"{model.name} ({_way(own)[0]}) differs from {who}: {wrong}")
+                self._find(number, f"{model.name} ({way_of(own)[0]}) differs from {who}: {wrong}")
         if number:
             self._note(model, number, own, twin, rows.num_rows)
 
     def _note(self, model: Model, number: int, own: Done, twin: Done | None, rows: int) -> None:
-        strategy, why = _way(own)
+        strategy, why = way_of(own)
         self.played.runs.append(
             ModelRun(
                 model.name, number, strategy, why, round(own.seconds, 3),
@@ -166,7 +166,7 @@ class Play:
         return ", ".join(f"{ways.count(way)} {way}" for way in dict.fromkeys(ways))
 
 
-def _way(done: Done) -> tuple[str, str]:
+def way_of(done: Done) -> tuple[str, str]:
     """The strategy and the reason that the adapter gives: why all rows are compared, or why there are no deltas."""
     strategy = str(done.facts.get("evaluated") or "unknown")
     why = str(done.facts.get("fallback") or done.facts.get("no_deltas") or "")

@@ -1,6 +1,7 @@
 """A dbt project in a folder of its own: its models as text, for dbt twice, and for DuckDB.
 
-Targets    `dev` follows its inputs by changed_keys; `full` has the same models in another schema, always by
+Targets    `deltas`, `affected_keys` and `all_rows` have the models in schemas of their own, always by that strategy
+           `dev` follows its inputs by changed_keys; `full` has the same models in another schema, always by
            --full-refresh: the full query in Spark, over full queries where models read models
 INVARIANT  what DuckDB gets is made of the model's file alone, by a template of ours: neither the adapter nor its
            compiled text is part of it.
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -28,6 +29,7 @@ from dbt.cli.main import dbtRunner
 from integration_tests.pipelines.feed import SCHEMA
 
 DEV, FULL = "dev", "full"
+FORCED = ("deltas", "affected_keys", "all_rows")
 _QUIET = ("--quiet", "--no-use-colors", "--log-level-file", "none")
 _REF, _CONFIG = re.compile(r"ref\('(\w+)'\)"), re.compile(r"\{\{ config\((.*?)\) \}\}", re.DOTALL)
 
@@ -73,7 +75,7 @@ class Project:
         outputs = {
             target: {"type": "tablestore", "warehouse": "./warehouse", "schema": target, "threads": 1,
                      "spark": {"master": "local[2]", "conf": dict(conf)}}
-            for target in (DEV, FULL)
+            for target in (DEV, FULL, *FORCED)
         }  # fmt: skip
         profile = {"pipelines": {"target": DEV, "outputs": outputs}}
         (folder / "profiles.yml").write_text(yaml.safe_dump(profile))
@@ -84,11 +86,13 @@ class Project:
         """Its address."""
         return str(self.folder / "warehouse")
 
-    def run(self, target: str) -> tuple[dict[str, Done], float]:
-        """All models of a target, in this process: what each did, and the seconds of the command."""
+    def run(self, target: str, *hear: Callable[[Any], None]) -> tuple[dict[str, Done], float]:
+        """All models of a target, in this process: what each did, and the seconds of the command. `hear`: gets dbt's
+        events.
+        """
         started = time.monotonic()
         more = ("--full-refresh",) if target == FULL else ()
-        done = dbtRunner().invoke([*_QUIET, "run", *more, *self._place(target)])
+        done = dbtRunner(callbacks=list(hear)).invoke([*_QUIET, "run", *more, *self._place(target)])
         results = getattr(done.result, "results", None)
         if not results:
             raise AssertionError(f"dbt did nothing: {done.exception}")

@@ -33,6 +33,7 @@ from tablestore_engine.format.safe_cast import safe_cast
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.format.type_text import parse_type
+from tablestore_engine.spark.traced_answers import Before
 from tablestore_engine.spark.view_sql import ROWS, select_columns
 from tests.doses import examples
 
@@ -151,8 +152,12 @@ def test_a_change_without_room_is_left_to_the_query(engine: Engine) -> None:
         views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
         stored = engine.changed_keys.stored_rows(engine.table("demo.total"))
         with mode(engine.spark, setting), engine.changed_keys.trace(query, versions={}) as traced:
-            found = traced.deltas(("one",), changes, stored, views)
-        assert (found.view, found.table, found.again.count, found.clause) == (None, None, 1, "")
+            found = traced.plan_deltas(("one",), changes, has_state=False).follow(Before(stored, views))
+        rows = None if found.table is None else found.table.column("s").to_pylist()
+        assert (rows, found.again.count) == (
+            (None, 1) if setting == "true" else ([None], 0)
+        )  # its error, or NULL
+        assert (found.evaluated, found.clause) == (1, "")
         engine.sql(f"delete from demo.t where id >= {before * 10}")
 
 

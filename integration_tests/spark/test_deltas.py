@@ -10,7 +10,8 @@ import pytest
 
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
-from tablestore_engine.spark.traced_answers import Deltas
+from tablestore_engine.spark.merged_rows import FindRows
+from tablestore_engine.spark.traced_answers import Before, Deltas
 from tests.doses import cases
 
 
@@ -33,27 +34,37 @@ def apply_deltas(
     """(deltas, rows of the old result with the deltas, rows of the new result). State is that of the old tables, and
     is compared with that of the new ones.
     """
-    name = "demo.result"
-    engine.sql(f"drop table if exists {name}")
-    spec, pins = WriteSpec(table=TableSpec(primary_key=key, options={"bucket": "1"})), {}
     old = states(engine, tables, is_new=False)
-    engine.write(name, sql, spec, versions=old)
+    find = store_result(engine, sql, key, old)
     state = old_state(engine, sql, key, old)
-    changes = {
-        one: TableVersion(changes=ChangesBetween(1, engine.table(one).latest_snapshot_id())) for one in tables
-    }
-    pins = states(engine, tables, is_new=True)
+    changes, pins = changed_ranges(engine, tables), states(engine, tables, is_new=True)
     views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
     with engine.changed_keys.trace(sql, versions=pins) as traced:
         assert traced.general_clause(key) is None
-        find = engine.changed_keys.stored_rows(engine.table(name))
-        found = traced.deltas(key, changes, find, views, state)
+        found = traced.plan_deltas(key, changes, has_state=state is not None).follow(
+            Before(find, views, state)
+        )
         if found.state is not None:
             fresh, _ = traced.state(key).read_all(engine.changed_keys.new_view())
             assert Counter(map(str, found.state.to_pylist())) == Counter(map(str, fresh.to_pylist()))
     if found.clause:
         return found, Counter(), Counter()
     return found, *applied(engine, sql, key, found, pins)
+
+
+def store_result(engine: Engine, sql: str, key: tuple[str, ...], old: dict[str, TableVersion]) -> FindRows:
+    """The rows of the old state, in demo.result."""
+    engine.sql("drop table if exists demo.result")
+    spec = WriteSpec(table=TableSpec(primary_key=key, options={"bucket": "1"}))
+    engine.write("demo.result", sql, spec, versions=old)
+    return engine.changed_keys.stored_rows(engine.table("demo.result"))
+
+
+def changed_ranges(engine: Engine, tables: tuple[str, ...]) -> dict[str, TableVersion]:
+    """All changes of these tables."""
+    return {
+        one: TableVersion(changes=ChangesBetween(1, engine.table(one).latest_snapshot_id())) for one in tables
+    }
 
 
 def old_state(
@@ -281,6 +292,49 @@ def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str
     found, stored, expected = apply_deltas(engine, sql, tuple(key.split(",")), tables)
     assert not found.clause
     print(name, found)
+    assert stored == expected
+
+
+EVALUATED = {
+    "vanishing groups of two columns": (
+        f"select product, customer, max(amount) m, sum(amount / 3.0D) f from {S} where customer > 0 group by 1, 2",
+        "product,customer",
+    ),
+    "texts, dates and decimals": (
+        (
+            f"select concat('it''s ', name, '\\u00e9') as name, date_add(date'2024-03-31', cast(id as int)) as day, "
+            f"cast(boss as decimal(9, 2)) as d, count(*) n from {P} where boss is not null group by all"
+        ),
+        "name,day,d",
+    ),
+    "moments": (
+        (
+            f"select timestamp_millis(product * 1001) as at, max(timestamp_millis(amount)) as last, "
+            f"percentile(amount, 0.5) as p from {S} group by 1"
+        ),
+        "at",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*EVALUATED, *cases(sorted(FOLLOWED), 2)])
+def test_evaluated_keys_make_the_new_result(engine: Engine, name: str) -> None:
+    """The query for affected keys alone, beside stored rows: new rows, changed ones, and those that vanish."""
+    sql, names = (EVALUATED | FOLLOWED)[name]
+    sql = sql.replace("demo.fixed", "(select id from values (1), (2), (5), (20) as f(id))")
+    key = tuple(names.split(","))
+    find, pins = (
+        store_result(engine, sql, key, states(engine, TABLES, is_new=False)),
+        states(engine, TABLES, is_new=True),
+    )
+    with engine.changed_keys.trace(sql, versions=pins) as traced:
+        keys = traced.affected_keys(key, changed_ranges(engine, TABLES), {})
+        views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
+        found = traced.evaluate(key, keys.rows, Before(find, views))
+    assert not found.clause
+    kinds = [] if found.table is None else found.table["_ROW_KIND"].to_pylist()
+    assert found.is_merged == (3 in kinds)  # a row that vanishes follows from the stored ones
+    stored, expected = applied(engine, sql, key, found, pins)
     assert stored == expected
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pytest
 
-from integration_tests.spark.traced_world import KEYED, P, rows, trace, traced_world
+from integration_tests.spark.traced_world import KEYED, P, collected_keys, rows, trace, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableVersion
 from tests.doses import cases
 
@@ -82,10 +82,8 @@ def _affected(engine: Engine, sql: str) -> tuple[str, set[str]]:
         if clause is not None:
             return clause, set()
         changes = {T: TableVersion(changes=ChangesBetween(1, 3))}
-        found = traced.affected_keys(("k",), changes, {}, view := engine.changed_keys.new_view())
-    if found.view is None:
-        return found.clause, set()
-    return found.clause, {str(row[0]) for row in engine.spark.table(view).collect()}
+        found = traced.affected_keys(("k",), changes, {})
+        return found.clause, {str(key) for (key,) in collected_keys(engine, traced, found)}
 
 
 def _differing(engine: Engine, sql: str) -> set[str]:

@@ -16,11 +16,13 @@ from zoneinfo import ZoneInfo
 import pyarrow as pa
 import pytest
 
+from integration_tests.spark.traced_world import collected_keys
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.queryplan.run_time import RUN_TIME
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
+from tablestore_engine.spark.traced_answers import Before
 from tablestore_engine.spi import MOMENT
 from tests.doses import cases, examples
 
@@ -222,9 +224,9 @@ def _errors(engine: Engine, shape: str, turn: Turn) -> Iterator[str]:
         assert traced.follows_time
         assert (traced.volatile, traced.general_clause(key)) == (None, None)
         numbers = [traced.columns.index(one) for one in key]
-        found = traced.affected_keys(key, turn.changes(engine), {}, view := engine.changed_keys.new_view())
+        found = traced.affected_keys(key, turn.changes(engine), {})
         assert found.clause == ""
-    keys = set() if found.view is None else {tuple(row) for row in engine.spark.table(view).collect()}
+        keys = collected_keys(engine, traced, found)
     if {tuple(row[at] for at in numbers) for row in (old - new) + (new - old)} - keys:
         yield "affected keys"
     if has_deltas and not any(row[at] is None for row in old for at in numbers):  # NULL is no primary key
@@ -245,7 +247,7 @@ def _with_deltas(engine: Engine, sql: str, key: tuple[str, ...], turn: Turn, old
     views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
     with engine.changed_keys.trace(sql, versions=turn.versions(engine, is_new=True)) as traced:
         stored = engine.changed_keys.stored_rows(engine.table("demo.result"))
-        found = traced.deltas(key, turn.changes(engine), stored, views)
+        found = traced.plan_deltas(key, turn.changes(engine), has_state=False).follow(Before(stored, views))
         numbers = [traced.columns.index(one) for one in key]
     if found.clause:
         assert turn.tables, found.clause  # an input has no deltas, the time has
@@ -366,6 +368,6 @@ def test_files_outside_the_interval_are_not_read(engine: Engine) -> None:
         patch.setattr(Resolver, "prune", watched)
         with engine.changed_keys.trace(sql, versions=moment(BEGIN + timedelta(days=6, hours=20))) as traced:
             changes = moment(BEGIN + timedelta(days=5, hours=20))
-            found = traced.affected_keys(("id",), changes, {}, engine.changed_keys.new_view())
+            found = traced.affected_keys(("id",), changes, {})
     assert found.count == 24
     assert len(set(files[0])) == 2

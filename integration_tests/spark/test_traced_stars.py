@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 import pytest
 
 from integration_tests.spark.star_schemas import MODELS, StarModel, fill
+from integration_tests.spark.traced_world import collected_keys
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableVersion
 from tests.doses import case_rows, cases
 
@@ -36,13 +37,8 @@ class World:
             general = traced.general_clause(model.key)
             if general is not None:
                 return general, set()
-            view = self.engine.changed_keys.new_view()
-            found = traced.affected_keys(model.key, changes, {}, view)
-        if found.view is None:
-            return found.clause, set()
-        keys = {tuple(row) for row in self.engine.spark.table(view).collect()}
-        self.engine.changed_keys.drop_view(view)
-        return "", keys
+            found = traced.affected_keys(model.key, changes, {})
+            return found.clause, collected_keys(self.engine, traced, found)
 
     def _pins(self, changed: tuple[str, ...]) -> dict[str, TableVersion]:
         return {name: TableVersion(snapshot=ids[name in changed]) for name, ids in self.states.items()}

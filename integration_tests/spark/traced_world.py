@@ -14,6 +14,7 @@ import pytest
 
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark.traced_answers import AffectedKeys
+from tablestore_engine.spark.traced_query import TracedQuery
 
 KEYED = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "1"}))
 ORDERS = pa.schema(
@@ -72,9 +73,18 @@ def trace(
         general = traced.general_clause(key)
         if general is not None:
             return AffectedKeys(None, 0, general), set()
-        found = traced.affected_keys(key, changes, {}, view := engine.changed_keys.new_view())
-    keys = set() if found.view is None else {tuple(row) for row in engine.spark.table(view).collect()}
-    return found, keys
+        found = traced.affected_keys(key, changes, {})
+        return found, collected_keys(engine, traced, found)
+
+
+def collected_keys(engine: Engine, traced: TracedQuery, found: AffectedKeys) -> set[object]:
+    """As Spark has them."""
+    if found.rows is None:
+        return set()
+    traced.viewed(found, view := engine.changed_keys.new_view())
+    keys = {tuple(row) for row in engine.spark.table(view).collect()}
+    engine.changed_keys.drop_view(view)
+    return set(keys)
 
 
 def differing(engine: Engine, sql: str, key: tuple[str, ...], tables: tuple[str, ...]) -> set[object]:

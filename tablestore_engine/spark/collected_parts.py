@@ -90,6 +90,20 @@ class PartKeys:
         except (OverflowError, ValueError):  # a date beyond Python's years
             return None
 
+    def row_texts(self) -> tuple[str, ...] | None:
+        """SQL of the keys without NULL, each a tuple; None as for texts."""
+        writers = [_writer(field.dataType) for field in self.schema.fields]
+        if self.rows.num_rows > LITERALS_MAX or None in writers:
+            return None
+        rows = zip(*self.rows.columns, strict=True)
+        try:
+            return tuple(
+                f"({', '.join(write(one) for write, one in zip(writers, row, strict=True) if write)})"
+                for row in rows
+            )
+        except (OverflowError, ValueError):
+            return None
+
 
 class CollectedParts:
     """Of one plan; steps that are equal are evaluated once."""

@@ -10,30 +10,35 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
+from tablestore_engine.queryplan.trace_steps import Step
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.delta_query import DeltaQuery, find_root, plan_deltas
+from tablestore_engine.spark.evaluated_keys import KeyedQuery
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.incoming_frame import struct_fields
 from tablestore_engine.spark.jvm_connection import check_connected
-from tablestore_engine.spark.merged_rows import FindRows, MergedRows
+from tablestore_engine.spark.merged_rows import MergedRows
 from tablestore_engine.spark.plain_rows import as_collected, make_view
 from tablestore_engine.spark.plan_builder import ChangesOf
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.run_time_plan import Elapsed
 from tablestore_engine.spark.state_query import GROUPS_MAX, MergedGroups, StateQuery
-from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas
+from tablestore_engine.spark.traced_answers import AffectedKeys, Before, Deltas
 from tablestore_engine.spark.traced_plan import TracedPlan
 
 DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are
@@ -50,14 +55,17 @@ class ChangedOccurrences:
 
 
 @dataclass(frozen=True)
-class Before:
-    """`find_rows`: stored rows of the result. `views`: names of views for rows and for keys to evaluate. `state`: of
-    all groups, if the query has one.
-    """
+class PlannedDeltas:
+    """`clause`: why there are none. `reads`: tables of which a run reads all rows, besides the changes."""
 
-    find_rows: FindRows
-    views: tuple[str, str]
-    state: pa.Table | None = None
+    clause: str = ""
+    reads: tuple[str, ...] = ()
+    act: Callable[[Before], Deltas] | None = None
+
+    def follow(self, before: Before) -> Deltas:
+        """Rows and state behind the changes, or a clause."""
+        act = self.act
+        return Deltas(clause=self.clause) if act is None else or_clause(lambda: act(before))
 
 
 @dataclass(frozen=True)
@@ -85,22 +93,21 @@ class QueryState:
         self.deltas.rows_view(rows, view)
         return state, view
 
-    def evaluate(self, keys_view: str, before: Before) -> Deltas:
+    def evaluate(self, keys: pa.Table, before: Before) -> Deltas:
         """Of the groups of these keys, whatever changed in them."""
         query = self.deltas.state_query(self.root)
 
         def found() -> MergedGroups:
             assert before.state is not None
-            keys = collect_arrow(self.deltas.resolver.session.table(keys_view))
             return query.evaluate(keys, before.state, before.find_rows)
 
-        return self.deltas.or_clause(lambda: self.deltas.viewed_groups(found(), before.views))
+        return or_clause(lambda: self.deltas.viewed_groups(found(), before))
 
 
 @dataclass(frozen=True)
 class QueryDeltas:
     """`known_of`: columns, if these occurrences changed. `volatile`: what in the query differs between runs. `fields`:
-    of the result, `key`: names of some of them in any case.
+    of the result, `key`: names of some of them in any case. `frame`: makes that of the query.
     """
 
     resolver: Resolver
@@ -109,6 +116,7 @@ class QueryDeltas:
     volatile: str
     fields: StructType
     key: Sequence[str]
+    frame: Callable[[], DataFrame]
 
     def query(self, inputs: ChangedOccurrences) -> DeltaQuery:
         """Raises NoDelta."""
@@ -127,27 +135,22 @@ class QueryDeltas:
                         return QueryState(root.text(), self, root)
         return None
 
-    def follow(self, inputs: ChangedOccurrences, before: Before) -> Deltas:
-        """Rows and state behind the changes."""
-        return self.or_clause(lambda: self._follow(inputs, before))
-
-    def or_clause(self, act: Callable[[], Deltas]) -> Deltas:
-        """With a clause where it fails."""
+    def planned(
+        self, inputs: ChangedOccurrences, read_by: Callable[[Step], Iterable[str]], *, has_state: bool
+    ) -> PlannedDeltas:
+        """`read_by`: tables of which a step reads all rows."""
+        if not inputs.occurrences:
+            return PlannedDeltas(act=lambda _: Deltas())
         try:
-            return act()
+            query = self.query(inputs)
         except NoDelta as unknown:
-            return Deltas(clause=unknown.clause)
-        except pa.ArrowException as error:
-            return Deltas(clause=f"values that the stored columns do not have: {error}")
-        except (PySparkException, Py4JError) as error:
-            check_connected()
-            failure = spark_errors.translate(error)
-            return Deltas(clause=f"deltas that Spark cannot compute: {failure.what}: {failure.why}")
+            return PlannedDeltas(unknown.clause)
+        if query.state is not None and not has_state:
+            return PlannedDeltas(TOO_MANY_GROUPS)
+        reads = {name for part in query.parts for name in read_by(part.step)}
+        return PlannedDeltas("", tuple(sorted(reads)), partial(self._follow, query, inputs))
 
-    def _follow(self, inputs: ChangedOccurrences, before: Before) -> Deltas:
-        query = self.query(inputs)
-        if query.state is not None and before.state is None:
-            raise NoDelta(TOO_MANY_GROUPS)
+    def _follow(self, query: DeltaQuery, inputs: ChangedOccurrences, before: Before) -> Deltas:
         assert inputs.changes is not None
         frame = query.frame(inputs.changes, self._run)
         found = self._run(frame.limit(DELTAS_MAX + 1))
@@ -155,9 +158,21 @@ class QueryDeltas:
             raise NoDelta(f"more than {DELTAS_MAX:,} changed rows of the result")
         if query.state is not None and before.state is not None:
             groups = self.state_query(query.state).follow(found, before.state, before.find_rows)
-            return self.viewed_groups(groups, before.views)
+            return self.viewed_groups(groups, before)
         merged = query.merged(found, self.names, self._key_names, before.find_rows)
-        return self._viewed(merged, before.views, is_merged=query.groups is not None)
+        return self._viewed(merged, before, is_merged=query.groups is not None)
+
+    def evaluate(self, keys: pa.Table, before: Before) -> Deltas:
+        """The rows of these keys, whatever changed in them; with a clause where a statement has to evaluate them."""
+        found = self._keyed.evaluate(keys, before.find_rows)
+        if found is None:
+            return Deltas(clause="keys that a statement evaluates")
+        made = or_clause(lambda: self._viewed(found, before, is_merged=_has_deletes(found)))
+        return replace(made, keys=keys.num_rows, evaluated=keys.num_rows)
+
+    @property
+    def _keyed(self) -> KeyedQuery:
+        return KeyedQuery(self.frame(), self.resolver.prune, self.names, self._key_names)
 
     def _run(self, frame: DataFrame) -> pa.Table:
         return collect_arrow(self.resolver.prune(frame))
@@ -168,9 +183,9 @@ class QueryDeltas:
         session = self.resolver.session
         return StateQuery(session, self.resolver.prune, self.plan, known, root, self.names, self._key_names)
 
-    def viewed_groups(self, found: MergedGroups, views: tuple[str, str]) -> Deltas:
+    def viewed_groups(self, found: MergedGroups, before: Before) -> Deltas:
         """The rows as views, and the state."""
-        return replace(self._viewed(found.merged, views, is_merged=True), state=found.state)
+        return replace(self._viewed(found.merged, before, is_merged=True), state=found.state)
 
     def rows_view(self, rows: pa.Table, view: str) -> None:
         """All rows of the result."""
@@ -191,27 +206,62 @@ class QueryDeltas:
         ids = output_ids(self.plan.root)
         return [ids[self.names.index(one)] for one in self._key_names]
 
-    def _viewed(self, merged: MergedRows, views: tuple[str, str], *, is_merged: bool) -> Deltas:
+    def _viewed(self, merged: MergedRows, before: Before, *, is_merged: bool) -> Deltas:
+        """Few keys among those to evaluate are evaluated here."""
+        again, rows = merged.again.rename_columns(list(self.key)), merged.rows
+        evaluated = again.num_rows
+        keys = rows.num_rows + evaluated
+        found = self._keyed.evaluate(again, before.find_rows) if evaluated else None
+        if found is not None:
+            try:
+                rows = pa.concat_tables([rows, found.rows.cast(rows.schema)])
+                again, is_merged = again.slice(0, 0), is_merged or _has_deletes(found)
+            except pa.ArrowException:  # their statement says it
+                pass
+        made = self._as_views(rows, again, before.views)
+        return replace(made, is_merged=is_merged, keys=keys, evaluated=evaluated)
+
+    def _as_views(self, rows: pa.Table, again: pa.Table, views: tuple[str, str]) -> Deltas:
         rows_view, again_view = views
         session, fields = self.resolver.session, self.fields.fields
-        again, has_rows = merged.again.rename_columns(list(self.key)), merged.rows.num_rows > 0
-        table = as_collected(merged.rows, self.fields) if has_rows and not again.num_rows else None
+        table = as_collected(rows, self.fields) if rows.num_rows and not again.num_rows else None
         if table is not None:
-            return Deltas(
-                None, table.num_rows, is_merged=is_merged, table=table, fields=struct_fields(self.fields)
-            )
-        if has_rows:
-            make_view(session, merged.rows, self.fields, rows_view)
-        view = rows_view if has_rows else None
+            return Deltas(None, table.num_rows, table=table, fields=struct_fields(self.fields))
+        if rows.num_rows:
+            make_view(session, rows, self.fields, rows_view)
+        view = rows_view if rows.num_rows else None
         if not again.num_rows:
-            return Deltas(view, merged.rows.num_rows, is_merged=is_merged)
+            return Deltas(view, rows.num_rows)
         named = StructType([fields[self.names.index(one)] for one in self._key_names])
-        keys = keys_view(session, again, named, again_view)
-        return Deltas(view, merged.rows.num_rows, keys, is_merged)
+        return Deltas(view, rows.num_rows, keys_view(session, again, named, again_view))
+
+
+def _has_deletes(merged: MergedRows) -> bool:
+    """Which follow from stored rows."""
+    return pc.any(pc.equal(merged.rows.column(ROW_KIND_COLUMN), RowKind.DELETE.value)).as_py() is True
+
+
+def or_clause(act: Callable[[], Deltas]) -> Deltas:
+    """With a clause where it fails."""
+    try:
+        return act()
+    except NoDelta as unknown:
+        return Deltas(clause=unknown.clause)
+    except pa.ArrowException as error:
+        return Deltas(clause=f"values that the stored columns do not have: {error}")
+    except (PySparkException, Py4JError) as error:
+        check_connected()
+        failure = spark_errors.translate(error)
+        return Deltas(clause=f"deltas that Spark cannot compute: {failure.what}: {failure.why}")
 
 
 def keys_view(session: SparkSession, keys: pa.Table, schema: StructType, view: str) -> AffectedKeys:
     """A temporary view of keys."""
     frame_of_rows(session, keys, schema).createOrReplaceTempView(view)
+    return replace(affected(keys, schema), view=view)
+
+
+def affected(keys: pa.Table, schema: StructType) -> AffectedKeys:
+    """Of keys, each once."""
     nullable = frozenset(name for name in keys.column_names if keys.column(name).null_count)
-    return AffectedKeys(view, keys.num_rows, nullable=nullable)
+    return AffectedKeys(None, keys.num_rows, nullable=nullable, rows=keys, schema=schema)

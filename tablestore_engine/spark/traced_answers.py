@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore_engine.format.data_type import DataField
 
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+    from tablestore_engine.spark.merged_rows import FindRows
+
 
 @dataclass(frozen=True)
 class AffectedKeys:
-    """`view`: temporary view with the columns of the key, each key once; None: `clause` says why there are none.
-    `nullable`: the columns with a NULL among them.
+    """`rows`: the columns of the key, each key once, of the types of `schema`; None: `clause` says why there are none.
+    `view`: a temporary view of them, if it was made. `nullable`: the columns with a NULL among them. `is_cut`: there
+    are more than were asked for.
     """
 
     view: str | None
     count: int
     clause: str = ""
     nullable: frozenset[str] = frozenset()
+    is_cut: bool = False
+    rows: pa.Table | None = None
+    schema: StructType | None = None
+
+
+@dataclass(frozen=True)
+class Before:
+    """`find_rows`: stored rows of the result. `views`: names of views for rows and for keys to evaluate. `state`: of
+    all groups, if the query has one.
+    """
+
+    find_rows: FindRows
+    views: tuple[str, str]
+    state: pa.Table | None = None
 
 
 @dataclass(frozen=True)
@@ -27,7 +48,8 @@ class Deltas:
     there are none, `table` has the rows of plain types in place of a view; `fields`: without the row kinds.
     `is_merged`: the rows follow from stored ones, so that these must be the same when the rows are written.
 
-    `clause`: why there are no deltas. `state`: of all groups behind the changes, if the query has one.
+    `clause`: why there are no deltas. `state`: of all groups behind the changes, if the query has one. `keys`: of rows
+    that are put or deleted, and of those for which the query was or is evaluated; `evaluated`: the latter.
     """
 
     view: str | None = None
@@ -38,6 +60,8 @@ class Deltas:
     table: pa.Table | None = None
     fields: tuple[DataField, ...] = ()
     state: pa.Table | None = None
+    keys: int = 0
+    evaluated: int = 0
 
 
 @dataclass(frozen=True)

@@ -40,23 +40,23 @@ from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.local_changes import LocalRows
-from tablestore_engine.spark.merged_rows import FindRows
 from tablestore_engine.spark.moving_times import find_moving_time, find_unknown_time
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.query_deltas import (
-    Before,
     ChangedOccurrences,
+    PlannedDeltas,
     QueryDeltas,
     QueryState,
+    affected,
     keys_view,
 )
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.result_settings import read_result_settings
-from tablestore_engine.spark.run_time_plan import Elapsed, number_of
+from tablestore_engine.spark.run_time_plan import Elapsed, frame_at_moment, number_of
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
 from tablestore_engine.spark.spark_internals import Jvm
-from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedDeltas, FollowedInput
+from tablestore_engine.spark.traced_answers import AffectedKeys, Before, Deltas, FollowedDeltas, FollowedInput
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database, versioned_database
@@ -73,7 +73,7 @@ class TracedQuery:
     def __init__(self, resolver: Resolver, sql: str, overrides: Overrides) -> None:
         self._resolver, self._overrides = resolver, overrides
         frame, self._names = resolver.whole_query(sql, overrides)
-        frame = expanded(frame, resolver.session)  # temporary functions too
+        self._frame = frame = expanded(frame, resolver.session)  # temporary functions too
         self._columns = [name.lower() for name in frame.columns]
         self._types = [field.dataType.jsonValue() for field in frame.schema.fields]
         fields = (StructField(field.name, field.dataType) for field in frame.schema.fields)
@@ -205,10 +205,10 @@ class TracedQuery:
         key: Sequence[str],
         changes: Mapping[str, TableVersion],
         affected_by: Mapping[str, Sequence[str]],
-        view: str,
+        most: int | None = None,
     ) -> AffectedKeys:
         """`changes`: of each table that changed, the range. `affected_by`: expressions over a table's columns, which
-        count where nothing is proven. `view`: name of the temporary view to make.
+        count where nothing is proven. `most`: more keys are not collected.
         """
         plan = self._plan
         if plan is None:
@@ -219,8 +219,8 @@ class TracedQuery:
         known = self._known(plan, changed)
         builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked), elapsed, self._rows_of)
         try:
-            frames = []
-            asserted: set[str] = set()
+            frames, asserted = list[DataFrame](), set[str]()
+            is_local = True  # keys of changed rows that the driver has, which are few
             for one in changed:
                 try:
                     step = trace_keys(known, one, self._ids(key))
@@ -230,48 +230,33 @@ class TracedQuery:
                     asserted.add(one.table.lower())
                     continue
                 frames.append(builder.frame(step).toDF(*key))
+                is_local &= not self._read_by(step)
             frames += [self._asserted(_relation(*ranges[one]), stated[one], key) for one in sorted(asserted)]
-            return self._collect(frames, view)
+            is_local &= not asserted and elapsed is None and None not in self._local.values()
+            return self._collect(frames, most, is_local=is_local)
         except (PySparkException, Py4JError) as error:
             check_connected()
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"affected keys that Spark cannot compute: {told.what}: {told.why}")
 
-    def deltas(
-        self,
-        key: Sequence[str],
-        changes: Mapping[str, TableVersion],
-        find_rows: FindRows,
-        views: tuple[str, str],
-        state: pa.Table | None = None,
-    ) -> Deltas:
-        """Rows of the result that follow from the changes and the stored rows; `key`: the primary key of the result.
+    def plan_deltas(
+        self, key: Sequence[str], changes: Mapping[str, TableVersion], *, has_state: bool
+    ) -> PlannedDeltas:
+        """How rows of the result follow from the changes and the stored rows; `key`: the primary key of the result.
 
-        `changes`: of each table that changed, the range. `views`: names for the rows and for the keys to evaluate.
-        `state`: of all groups, where state() says that there is one.
+        `changes`: of each table that changed, the range. `has_state`: the state of all groups is known.
         REQUIRES that `general_clause` has nothing to say, and that the stored rows are those of the query before.
         """
         assert self._plan is not None
         ranges, elapsed = _ranges(changes), self._plan.since(changes.get(MOMENT))
         changed = self._changed(ranges, elapsed)
-        if not changed:
-            return Deltas()
         asked = ChangedOccurrences(changed, lambda *asked: self._changes(ranges, *asked), elapsed)
-        return self._deltas(key).follow(asked, Before(find_rows, views, state))
+        return self._deltas(key).planned(asked, self._read_by, has_state=has_state)
 
-    def evaluate_groups(
-        self,
-        key: Sequence[str],
-        keys_view: str,
-        find_rows: FindRows,
-        views: tuple[str, str],
-        state: pa.Table,
-    ) -> Deltas:
-        """As deltas(), of all groups with these keys, whose state is computed over all their rows."""
+    def evaluate_groups(self, key: Sequence[str], keys: pa.Table, before: Before) -> Deltas:
+        """As followed deltas, of all groups with these keys, whose state is computed over all their rows."""
         found = self.state(key)
-        if found is None:
-            return Deltas(clause="no state of its groups")
-        return found.evaluate(keys_view, Before(find_rows, views, state))
+        return Deltas(clause="no state of its groups") if found is None else found.evaluate(keys, before)
 
     def followed_deltas(self, key: Sequence[str]) -> Mapping[str, FollowedDeltas]:
         """Of each table, and of the time of the run if the query uses it, if it alone changes."""
@@ -308,7 +293,14 @@ class TracedQuery:
         assert self._plan is not None
         chance = "" if self._plan.is_deterministic else "a function that is not deterministic"
         volatile = self.volatile or chance
-        return QueryDeltas(self._resolver, self._plan, self._known, volatile, self._fields, key)
+        return QueryDeltas(
+            self._resolver, self._plan, self._known, volatile, self._fields, key, self._whole_frame
+        )
+
+    def _whole_frame(self) -> DataFrame:
+        """The query, at the moment of the run."""
+        moment_ms = self._overrides.moment_ms
+        return self._frame if moment_ms is None else frame_at_moment(self._frame, moment_ms)
 
     def _changed(self, ranges: Mapping[str, Range], elapsed: Elapsed | None) -> list[Occurrence]:
         moved = frozenset[int]() if elapsed is None else elapsed.moved
@@ -367,14 +359,31 @@ class TracedQuery:
         text = f"select {items} from {source}"
         return self._resolver.whole_query(text, self._overrides)[0]
 
-    def _collect(self, frames: Sequence[DataFrame], view: str) -> AffectedKeys:
+    def _collect(self, frames: Sequence[DataFrame], most: int | None, *, is_local: bool) -> AffectedKeys:
         if not frames:
             return AffectedKeys(None, 0, "")
-        found = reduce(DataFrame.union, frames).distinct().limit(KEYS_MAX + 1)
-        keys = self._rows_of(found)
+        limit, schema = KEYS_MAX if most is None else min(most, KEYS_MAX), frames[0].schema
+        if is_local and all(one.schema == schema for one in frames):  # each once without a shuffle
+            parts = [self._rows_of(one.limit(KEYS_MAX + 1)) for one in frames]
+            keys = pa.concat_tables(parts).group_by(schema.names).aggregate([])
+        else:
+            found = reduce(DataFrame.union, frames).distinct().limit(limit + 1)
+            keys, schema = self._rows_of(found), found.schema
         if keys.num_rows > KEYS_MAX:
             return AffectedKeys(None, keys.num_rows, f"changes that affect more than {KEYS_MAX:,} keys")
-        return keys_view(self._resolver.session, keys, found.schema, view)
+        return (
+            affected(keys, schema) if keys.num_rows <= limit else AffectedKeys(None, limit + 1, is_cut=True)
+        )
+
+    def viewed(self, keys: AffectedKeys, view: str) -> AffectedKeys:
+        """With a temporary view of this name."""
+        assert keys.rows is not None
+        assert keys.schema is not None
+        return keys_view(self._resolver.session, keys.rows, keys.schema, view)
+
+    def evaluate(self, key: Sequence[str], keys: pa.Table, before: Before) -> Deltas:
+        """As followed deltas, of these keys, whatever changed; a clause where a statement has to evaluate them."""
+        return self._deltas(key).evaluate(keys, before)
 
 
 def _ranges(changes: Mapping[str, TableVersion]) -> dict[str, Range]:

@@ -54,12 +54,18 @@ if TYPE_CHECKING:
     from tablestore_engine.runtime.scratch import SCRATCH_ENV
     from tablestore_engine.spark.empty_query import EmptyQuery
     from tablestore_engine.spark.frame_kinds import FrameKind
-    from tablestore_engine.spark.query_deltas import QueryState
+    from tablestore_engine.spark.query_deltas import PlannedDeltas, QueryState
     from tablestore_engine.spark.resolving_session import imported
     from tablestore_engine.spark.spark_settings import ReadWay
     from tablestore_engine.spark.state_query import GROUPS_MAX
     from tablestore_engine.spark.stateful_query import OutputMode
-    from tablestore_engine.spark.traced_answers import AffectedKeys, Deltas, FollowedDeltas, FollowedInput
+    from tablestore_engine.spark.traced_answers import (
+        AffectedKeys,
+        Before,
+        Deltas,
+        FollowedDeltas,
+        FollowedInput,
+    )
     from tablestore_engine.spark.traced_query import TracedQuery
     from tablestore_engine.sql.changed_tables import changed_tables
     from tablestore_engine.sql.table_version import MOMENT, versioned_database
@@ -129,6 +135,7 @@ __all__ = [
     "TABLE_SOURCE",
     "AffectedKeys",
     "Area",
+    "Before",
     "ChangesInput",
     "ConnectInfo",
     "DataFileGone",
@@ -158,6 +165,7 @@ __all__ = [
     "Outcome",
     "OutputMode",
     "PartitionReport",
+    "PlannedDeltas",
     "PositionStep",
     "Publication",
     "QueryState",

@@ -52,7 +52,8 @@ class TablestoreResponse(AdapterResponse):
     DISTINCT each row), `state_rows` and `state_bytes` are kept.
     Of a changed_keys model: `evaluated` is "deltas", "affected keys" or "all rows"; `fallback` says why all rows were
     compared with a table that was there (else empty), `no_deltas` why keys were evaluated; `keys_affected` counts the
-    keys; `seconds_expected`, by earlier runs, of following the changes and of computing all rows (None: no such run);
+    keys; `seconds_expected` of each strategy that the query has, by sizes and earlier runs, `choice` why it was taken,
+    and `keys_expected`, by earlier runs, how many keys would be affected;
     `keys_evaluated` are those for which a run with deltas evaluated the query; `moment` is the time of the run, for
     which the rows hold, if its query uses the time (ISO 8601 in UTC).
     Of a microbatch: `input` is "empty" when metadata proved that its query gives no rows, so that it was not run.
@@ -84,7 +85,9 @@ class TablestoreResponse(AdapterResponse):
     keys_affected: int | None = None
     keys_evaluated: int | None = None
     no_deltas: str | None = None
-    seconds_expected: dict[str, float | None] | None = None
+    seconds_expected: dict[str, float] | None = None
+    keys_expected: int | None = None
+    choice: str | None = None
     moment: str | None = None
     input: str | None = None
 
@@ -123,6 +126,12 @@ class TablestoreResponse(AdapterResponse):
         """How a changed_keys model was computed."""
         self.evaluated, self.fallback, self.keys_affected = evaluated, fallback, keys
         self.no_deltas = no_deltas or None
+        if self.choice is not None:
+            self._message = f"{self._message} · {evaluated}: {self.choice}"
+
+    def tell_choice(self, reason: str, seconds: Mapping[str, float], keys: int | None) -> None:
+        """Why a changed_keys model is computed by its strategy; before tell_evaluated. `seconds`: by strategy."""
+        self.choice, self.seconds_expected, self.keys_expected = reason, dict(seconds), keys
 
     def tell_moment(self, moment_ms: int) -> None:
         """Of a changed_keys model whose query uses the time; epoch milliseconds."""

@@ -15,7 +15,6 @@ from typing import Any
 
 import pyarrow.compute as pc
 
-from dbt.adapters.tablestore.plan import build_plan
 from tablestore_engine.queryplan import key_trace, signed_rows
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
@@ -24,6 +23,7 @@ from tablestore_engine.queryplan.trace_steps import Stored
 from tablestore_engine.spark import local_changes, merged_groups, traced_query
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_parts import CollectedParts, NetTable, PartKeys
+from tablestore_engine.spark.evaluated_keys import KeyedQuery
 from tablestore_engine.spark.traced_query import TracedQuery
 
 Spoil = Callable[[Any], Any]
@@ -34,7 +34,7 @@ def _frames(keep: Callable[[Sequence[Any]], Sequence[Any]]) -> Patch:
     """The keys of some occurrences of changed tables are lost."""
 
     def spoil(right: Callable[..., Any]) -> Callable[..., Any]:
-        return lambda self, frames, view: right(self, keep(frames), view)
+        return lambda self, frames, *more, **named: right(self, keep(frames), *more, **named)
 
     return TracedQuery, "_collect", spoil
 
@@ -70,14 +70,14 @@ def _once(right: Callable[..., Any]) -> Callable[..., Any]:
     return lambda *words: tuple({one.table: one for one in reversed(right(*words))}.values())
 
 
-def _every_second(right: Callable[..., str]) -> Callable[..., str]:
+def _every_second(right: Callable[..., Any]) -> Callable[..., Any]:
     """Half of the keys."""
-    condition = "pmod(xxhash64(struct(planted.*)), 2) = 0"
-    return lambda sql, keys, **named: right(
-        sql,
-        replace(keys, sql=keys.sql and f"select * from (\n{keys.sql}\n) planted where {condition}"),
-        **named,
-    )
+    return lambda self, keys, find_rows: right(self, keys.slice(keys.num_rows // 2), find_rows)
+
+
+def _none_gone(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A key without a row keeps the stored one."""
+    return lambda self, keys, rows, find_rows: right(self, rows.select(keys.column_names), rows, find_rows)
 
 
 # ---- of deltas ---------------------------------------------------------------------------------------------
@@ -160,7 +160,8 @@ PLANTS: dict[str, Patch] = {
     "no-extension": (key_trace, "PRESERVING", lambda _: {}),
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
     "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
-    "every-second": (build_plan, "changed_keys_select", _every_second),
+    "every-second": (KeyedQuery, "evaluate", _every_second),
+    "gone-keys-stay": (KeyedQuery, "_gone", _none_gone),
     "one-sign": (signed_rows, "_joined", _one_sign),
     "old-is-new": (Turns, "state", _all_now),
     "old-part-is-new": (SignedRows, "_own_rows", _never_old),

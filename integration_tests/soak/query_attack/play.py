@@ -85,6 +85,8 @@ class Play:
 
     def _round(self, number: int) -> None:
         started = time.monotonic()
+        for model in self.alive.values():
+            self.project.write_model(model, number)
         result = self.project.run(self.world.skipped & set(self.alive))
         seconds = time.monotonic() - started
         self.report.counts["seconds of dbt"] += round(seconds)

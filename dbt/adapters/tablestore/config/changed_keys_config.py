@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_choice, read_columns, read_mapping
@@ -18,7 +19,24 @@ STRATEGY = "changed_keys"
 _LIMIT = 0.3
 _KEYS = ("affected_by", "affected_key", "affected_limit", "changed_keys")
 _CHOICES = ("fallback", "volatile", "strategy")
-STRATEGIES = ("cheapest", "deltas", "affected_keys")
+
+
+class Way(StrEnum):
+    """How a run computes its rows, in the order of preference."""
+
+    DELTAS = "deltas"
+    KEYS = "affected keys"
+    WHOLE = "all rows"
+
+
+CHEAPEST = "cheapest"
+_WAYS = {
+    CHEAPEST: (Way.DELTAS, Way.KEYS, Way.WHOLE),
+    "deltas": (Way.DELTAS, Way.KEYS),
+    "affected_keys": (Way.KEYS,),
+    "all_rows": (Way.WHOLE,),
+}
+STRATEGIES = tuple(_WAYS)
 ROWS_ALWAYS_FOLLOWED = 10_000  # so many changed rows are followed whatever share of the input they are
 
 
@@ -30,8 +48,7 @@ class Affected:
 
     `limit`: share of the rows of an input; where more changed (and more than ROWS_ALWAYS_FOLLOWED), all rows are
     compared. `is_strict`: a query that cannot be restricted to keys is an error. `allows_volatile`: functions like
-    current_date() may be used; a row then has the value of the run that evaluated it. `has_deltas`: rows that follow
-    from changes and stored rows are not evaluated. `weighs_costs`: all rows are computed where that was cheaper.
+    current_date() may be used; a row then has the value of the run that evaluated it. `strategy`: one of STRATEGIES.
     """
 
     key: tuple[str, ...]
@@ -40,8 +57,12 @@ class Affected:
     limit: float = _LIMIT
     is_strict: bool = False
     allows_volatile: bool = False
-    has_deltas: bool = True
-    weighs_costs: bool = True
+    strategy: str = CHEAPEST
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        """Strategies that the config allows; a query that has none of them is computed over all rows."""
+        return _WAYS[self.strategy]
 
     def find(self, table: str) -> tuple[str, ...] | None:
         """The expressions of an input (schema.table); None when it is not named. Names have no case."""
@@ -76,7 +97,6 @@ def read_affected(
             )
         by.append((str(table), expressions))
     choices = _read_choices(name, values.get("changed_keys"))
-    chosen = read_choice(name, "strategy", choices, STRATEGIES, STRATEGIES[0])
     return Affected(
         key,
         primary_key,
@@ -85,8 +105,7 @@ def read_affected(
         is_strict=read_choice(name, "fallback", choices, ("warn", "error"), "warn") == "error",
         allows_volatile=read_choice(name, "volatile", choices, ("refused", "allowed"), "refused")
         == "allowed",
-        has_deltas=chosen != "affected_keys",
-        weighs_costs=chosen == "cheapest",
+        strategy=read_choice(name, "strategy", choices, STRATEGIES, CHEAPEST),
     )
 
 

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected
+from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected, Way
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
     Evaluation,
     ModelQuery,
@@ -24,12 +24,10 @@ from dbt.adapters.tablestore.inputs.group_states import ReadState, plan_states
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
 from dbt.adapters.tablestore.inputs.position_steps import QUERY, TIME, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
-from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RunChoice, read_history
+from dbt.adapters.tablestore.inputs.run_choice import NO_CHOICE, NODE_PROPERTY, RunChoice, read_history
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
 from tablestore_engine.spi import MOMENT, ChangesInput, PositionStep, TracedQuery
-
-NO_CHOICE = RunChoice()
 
 
 @dataclass(frozen=True)
@@ -37,7 +35,7 @@ class Followed:
     """`affected`: the keys; None: all rows are compared, since `reason`. `clause`: what in the query prevents
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `evaluation`: how `affected` was found; its views are dropped behind the commit. `digest`: what made the rows.
-    `choice`: between changes and all rows; `is_chosen`: all rows, because that is cheaper.
+    `choice`: what earlier runs took.
     `rows_view`: has all rows of the query, if they were computed with the state of its groups.
     `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed, and
     `rows_read`, if the rows of this run follow from its rows.
@@ -57,7 +55,6 @@ class Followed:
     rows_version: str = ""
     rows_read: str | None = None
     choice: RunChoice = NO_CHOICE
-    is_chosen: bool = False
     rows_view: str = ""
 
     @property
@@ -74,7 +71,11 @@ class Followed:
     @property
     def runs(self) -> str:
         """For RUNS_PROPERTY of the commit."""
-        return self.choice.text(is_whole=self.affected is None)
+        found = self.evaluation
+        if found is None or found.clause:
+            return self.choice.text(Way.WHOLE, 0)
+        is_whole = found.cheaper and not found.keys  # else keys were affected, too many of them
+        return self.choice.text(Way.WHOLE if is_whole else found.way, found.keys)
 
 
 @dataclass(frozen=True)
@@ -120,17 +121,16 @@ def read_followed(
         time, changes = _time_step(known, pins), _changes(inputs, _time_step(known, pins))
         states = plan_states(engine, query, traced, before.table, known, digest)
         choice = _choice(before.table, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
-        reason, cheaper, evaluation = _reason(query, traced, before, digest, inputs), "", None
+        reason, evaluation = _reason(query, traced, before, digest, inputs), None
         if not (is_new or reason):
             stored = states.read() if changes else ReadState()
             reason = stored.lost
-            cheaper = choice.reason if query.affected.weighs_costs and not reason else ""
-            if not (reason or cheaper):
-                evaluation = evaluate(engine, query, traced, changes, before.table, stored.rows)
+            if not reason:
+                evaluation = evaluate(engine, query, traced, changes, before.table, choice, stored.rows)
         steps = _with_time(_steps(known, inputs, digest), time, known, digest, evaluation)
         steps, rows_view = states.commit(steps, evaluation, before.table)
         return Followed(
-            *_affected(query, evaluation, reason or cheaper),
+            *_affected(query, evaluation, reason),
             steps,
             pins,
             tuple((table, one.found) for table, one in zip(seen, inputs, strict=True)),
@@ -143,15 +143,14 @@ def read_followed(
             before.rows_version,
             _rows_read(before.table, evaluation),
             choice,
-            bool(cheaper),
             rows_view,
         )
 
 
 def _affected(query: ModelQuery, evaluation: Evaluation | None, reason: str) -> tuple[KeysSelect | None, str]:
     """The keys, or None and why all rows are compared."""
-    if evaluation is None or evaluation.clause:
-        return None, reason if evaluation is None else evaluation.clause
+    if evaluation is None or evaluation.is_whole:
+        return None, reason if evaluation is None else evaluation.clause or evaluation.cheaper
     return evaluation.select or no_keys(query.model, query.affected.key), ""
 
 
@@ -344,9 +343,10 @@ def _choice(
     own: Table | None, query: ModelQuery, inputs: Sequence[_Input], begun_ms: int, *, is_same: bool
 ) -> RunChoice:
     """`is_same`: the query is that of the runs before."""
-    changed, total = sum(one.changed for one in inputs), sum(one.total for one in inputs)
+    changed, rows = sum(one.changed for one in inputs), {one.table: one.total for one in inputs}
     history = read_history(own, query.node) if is_same else NO_CHOICE.history
-    return RunChoice(history, changed, total, begun_ms)
+    groups = 0 if own is None else own.facts().rows or 0
+    return RunChoice(history, changed, rows, groups, begun_ms)
 
 
 def _foreign(own: Table, query: ModelQuery) -> str:

@@ -1,9 +1,10 @@
 """What a run of a changed_keys model evaluates when its inputs changed: deltas, or its query for the affected keys.
 
-CHANGE     when a `changed_keys` model follows deltas
-Rule       deltas, where the plan proves them for every changed occurrence and the stored rows are those of the query
-           before: the key is the primary key, no `affected_by`, no function that differs between runs, no partitions
-           that expire. Else the affected keys.
+CHANGE     when a `changed_keys` model may follow deltas
+Rule       the cheapest strategy (run_costs) that the query has. Deltas, where the plan proves them for every changed
+           occurrence and the stored rows are those of the query before: the key is the primary key, no `affected_by`,
+           no function that differs between runs, no partitions that expire. Affected keys, where they are proven. All
+           rows.
 INVARIANT  rows that follow from stored rows are committed on these rows alone (ROWS_READ).
 """
 
@@ -11,13 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dbt.adapters.tablestore.config.changed_keys_config import Affected
+from dbt.adapters.tablestore.config.changed_keys_config import Affected, Way
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
+from dbt.adapters.tablestore.inputs.run_choice import NO_CHOICE, RunChoice
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
+from dbt.adapters.tablestore.plan.run_costs import ChosenWay
 from tablestore_engine.api import Engine, Table, TableVersion
-from tablestore_engine.spi import AffectedKeys, Deltas, KnownRows, TracedQuery
+from tablestore_engine.spi import AffectedKeys, Before, Deltas, KnownRows, TracedQuery
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tablestore_engine.spi import PlannedDeltas
 
 _EXPIRES = "partition.expiration-time"
 
@@ -40,11 +48,13 @@ class ModelQuery:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """`select`: None: nothing changed, or `clause` prevents the proof. `views`: temporary ones, to be dropped.
+    """`select`: None: nothing changed, or all rows are computed: `clause` prevents the proof, or that is cheaper, for
+    the reason `cheaper`. `views`: temporary ones, to be dropped.
 
     `keys`: of rows that deltas put or delete, and of those that are evaluated; `evaluated`: the latter. `no_deltas`:
     why there are none. `is_merged`: the rows follow from stored ones. `rows`: of deltas that are all there is to write.
-    `state`: of all groups behind the run, an Arrow table, of a model that keeps one.
+    `state`: of all groups behind the run, an Arrow table, of a model that keeps one. `choice`: of the strategy, by
+    costs; None: there was nothing to choose.
     """
 
     clause: str = ""
@@ -52,16 +62,23 @@ class Evaluation:
     views: tuple[str, ...] = ()
     keys: int = 0
     evaluated: int = 0
-    has_deltas: bool = False
+    way: Way = Way.KEYS
     no_deltas: str = ""
     is_merged: bool = False
     rows: KnownRows | None = None
     state: Any = None
+    cheaper: str = ""
+    choice: ChosenWay | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all rows are computed."""
+        return bool(self.clause or self.cheaper)
 
     @property
     def has_effect(self) -> bool:
         """Whether rows may change."""
-        return self.select is not None or bool(self.clause)
+        return self.select is not None or self.is_whole
 
 
 def evaluate(
@@ -70,65 +87,124 @@ def evaluate(
     traced: TracedQuery,
     changes: Mapping[str, TableVersion],
     own: Table | None,
+    runs: RunChoice = NO_CHOICE,
     state: Any = None,  # noqa: ANN401 - an Arrow table or None
 ) -> Evaluation:
-    """`changes`: of each input that changed, the range. `own`: the model's table as this run sees it. `state`: of its
-    groups, if it keeps one.
+    """`changes`: of each input that changed, the range. `own`: the model's table as this run sees it. `runs`: of this
+    model, before. `state`: of its groups, if it keeps one.
 
     Raises FixRequest TS1870.
     """
-    affected = query.affected
-    general = traced.general_clause(affected.key, affected.primary_key)
+    general = traced.general_clause(query.affected.key, query.affected.primary_key)
     if general is not None:
         return Evaluation(general)
     if not changes:
         return Evaluation()
-    reason = no_deltas(query, own)
-    if own is not None and {one.name.lower() for one in own.schema.fields} != set(traced.columns):
-        reason, state = "its columns changed", None
-    if not reason and own is not None:
-        new, find = engine.changed_keys.new_view, engine.changed_keys.stored_rows(own)
-        deltas = traced.deltas(affected.primary_key, changes, find, (new(), new()), state)
-        if not deltas.clause:
-            return _of_deltas(deltas, state)
-        reason = deltas.clause
-    by = {one: found for one in changes if (found := affected.find(one)) is not None}
-    keys = traced.affected_keys(affected.key, changes, by, query.view or engine.changed_keys.new_view())
-    if keys.clause and affected.is_strict:
-        raise not_restricted(query.model, keys.clause)
-    if keys.view is None:
-        return Evaluation(keys.clause, no_deltas=reason, state=state)
-    if state is not None and own is not None:
-        return _with_state(engine, query, traced, own, state, keys, reason)
-    return Evaluation("", _select(keys), (keys.view,), keys.count, keys.count, no_deltas=reason)
+    return _Strategies(engine, query, traced, changes, own, runs, state).evaluate()
 
 
-def _with_state(
-    engine: Engine,
-    query: ModelQuery,
-    traced: TracedQuery,
-    own: Table,
-    state: Any,  # noqa: ANN401 - an Arrow table
-    keys: AffectedKeys,
-    reason: str,
-) -> Evaluation:
-    """The state of affected groups is computed again, and their rows from it; else the next run builds the state."""
-    assert keys.view is not None
-    new, find = engine.changed_keys.new_view, engine.changed_keys.stored_rows(own)
-    found = traced.evaluate_groups(query.affected.primary_key, keys.view, find, (new(), new()), state)
-    if found.clause:
-        return Evaluation("", _select(keys), (keys.view,), keys.count, keys.count, no_deltas=reason)
-    made = _of_deltas(found, state)
-    views = (*made.views, keys.view)
-    return replace(
-        made, views=views, keys=keys.count, evaluated=keys.count, has_deltas=False, no_deltas=reason
-    )
+@dataclass
+class _Strategies:
+    """Of one run; see evaluate()."""
+
+    engine: Engine
+    query: ModelQuery
+    traced: TracedQuery
+    changes: Mapping[str, TableVersion]
+    own: Table | None
+    runs: RunChoice
+    state: Any
+    no_deltas: str = ""
+
+    def evaluate(self) -> Evaluation:
+        """By the cheapest strategy that the query has; one that fails leaves the others."""
+        planned = self._planned()
+        possible = [way for way in self.query.affected.ways if planned is not None or way != Way.DELTAS]
+        while True:
+            choice = self.runs.choose(possible, () if planned is None else planned.reads)
+            found: Evaluation | None = None
+            if choice.way == Way.WHOLE:
+                found = Evaluation(cheaper=_reason(choice), state=self.state)
+            elif choice.way == Way.KEYS:
+                found = self._keys(is_bounded=Way.WHOLE in possible)
+                if found.clause and Way.DELTAS in possible:
+                    found = None
+            elif planned is not None:
+                found = self._deltas(planned)
+            if found is not None:
+                return replace(found, choice=choice, no_deltas=self.no_deltas)
+            possible.remove(choice.way)
+
+    def _planned(self) -> PlannedDeltas | None:
+        """None: there are no deltas."""
+        self.no_deltas = no_deltas(self.query, self.own)
+        if self.own is None:
+            return None
+        if not self._has_columns(self.own):
+            self.no_deltas, self.state = "its columns changed", None
+        if self.no_deltas:
+            return None
+        key = self.query.affected.primary_key
+        planned = self.traced.plan_deltas(key, self.changes, has_state=self.state is not None)
+        self.no_deltas = planned.clause
+        return None if planned.clause else planned
+
+    def _deltas(self, planned: PlannedDeltas) -> Evaluation | None:
+        assert self.own is not None
+        new, find = self.engine.changed_keys.new_view, self.engine.changed_keys.stored_rows(self.own)
+        deltas = planned.follow(Before(find, (new(), new()), self.state))
+        self.no_deltas = deltas.clause
+        return None if deltas.clause else _of_deltas(deltas, self.state)
+
+    def _keys(self, *, is_bounded: bool) -> Evaluation:
+        """`is_bounded`: with too many keys all rows are computed."""
+        affected, most = self.query.affected, self.runs.most_keys if is_bounded else None
+        by = {one: found for one in self.changes if (found := affected.find(one)) is not None}
+        keys = self.traced.affected_keys(affected.key, self.changes, by, most)
+        if keys.is_cut:
+            return Evaluation(
+                cheaper=f"more than {most:,} keys are affected", keys=keys.count, state=self.state
+            )
+        if keys.clause and affected.is_strict:
+            raise not_restricted(self.query.model, keys.clause)
+        if keys.rows is None:
+            return Evaluation(keys.clause, state=self.state)
+        made = self._evaluated(keys.rows)
+        if not made.clause:
+            return replace(_of_deltas(made, self.state), way=Way.KEYS, keys=keys.count, evaluated=keys.count)
+        view = self.query.view or self.engine.changed_keys.new_view()
+        viewed = self.traced.viewed(keys, view)
+        return Evaluation("", _select(viewed), (view,), keys.count, keys.count)
+
+    def _evaluated(self, keys: pa.Table) -> Deltas:
+        """The rows of affected keys, and the state of their groups, or a clause where the model's statement has to
+        compute them. Then the next run builds the state.
+        """
+        affected, own = self.query.affected, self.own
+        is_other = set(map(str.lower, affected.key)) != set(map(str.lower, affected.primary_key))
+        if own is None or is_other or self.query.view is not None or not self._has_columns(own):
+            return Deltas(clause="a statement")
+        new = self.engine.changed_keys.new_view
+        before = Before(self.engine.changed_keys.stored_rows(own), (new(), new()), self.state)
+        if self.state is not None:
+            return self.traced.evaluate_groups(affected.primary_key, keys, before)
+        return self.traced.evaluate(affected.key, keys, before)
+
+    def _has_columns(self, own: Table) -> bool:
+        """Whether the table has just the columns of the query."""
+        return {one.name.lower() for one in own.schema.fields} == set(self.traced.columns)
+
+
+def _reason(choice: ChosenWay) -> str:
+    """Of all rows."""
+    others = [f"{way} about {took:.1f} s" for way, took in choice.seconds.items() if way != Way.WHOLE]
+    return ", ".join([f"about {choice.seconds[Way.WHOLE]:.1f} s", *others])
 
 
 def no_deltas(query: ModelQuery, own: Table | None) -> str:
     """Why a model has no deltas whatever its query is. `own`: its table; None: not known."""
     affected = query.affected
-    if not query.is_asked or not affected.has_deltas:
+    if not query.is_asked or affected.ways == (Way.KEYS,):
         return "strategy='affected_keys'"
     if set(map(str.lower, affected.key)) != set(map(str.lower, affected.primary_key)):
         return "affected_key is another key"
@@ -150,9 +226,9 @@ def _of_deltas(deltas: Deltas, state: Any) -> Evaluation:  # noqa: ANN401 - an A
         "",
         select if views or known is not None else None,
         views,
-        deltas.rows + again.count,
-        again.count,
-        has_deltas=True,
+        deltas.keys,
+        deltas.evaluated,
+        way=Way.DELTAS,
         is_merged=deltas.is_merged,
         rows=known,
         state=state if deltas.state is None else deltas.state,

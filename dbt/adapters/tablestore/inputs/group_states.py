@@ -68,13 +68,13 @@ class GroupStates:
     ) -> tuple[dict[str, PositionStep], str]:
         """(`steps` with that of the state; a view of all rows of the query, or an empty text).
 
-        `evaluation`: None, or with a clause: all rows are computed, and with them the state. A run that moves nothing
+        `evaluation`: None, or of all rows: all rows are computed, and with them the state. A run that moves nothing
         leaves it as it is.
         """
         name, moved = self.known.get(STATE_POSITION), dict(steps)
         if self.query is None:
             return moved if name is None else {**moved, STATE_POSITION: PositionStep(name, None)}, ""
-        if evaluation is None or evaluation.clause:
+        if evaluation is None or evaluation.is_whole:
             rows, view = self._build(self.query, own)
             written = NO_STATE if rows is None else self._write(self.query, rows, steps)
             return {**moved, STATE_POSITION: PositionStep(name, written)}, view

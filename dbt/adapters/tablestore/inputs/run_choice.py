@@ -6,9 +6,11 @@ INVARIANT  the history is a property of the model's own newest commit; a commit 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from dbt.adapters.tablestore.plan.run_costs import Estimates, RunHistory
+from dbt.adapters.tablestore.config.changed_keys_config import Way
+from dbt.adapters.tablestore.plan.run_costs import ChosenWay, RowCounts, RunHistory, most_keys
 from tablestore_engine.api import Table
 
 NODE_PROPERTY = "dbt.node"  # of each commit of a model
@@ -18,34 +20,41 @@ NO_RUNS = RunHistory()
 
 @dataclass(frozen=True)
 class RunChoice:
-    """`changed`, `total`: rows of the inputs. `begun_ms`: when the run began, by the engine's clock."""
+    """`changed`: rows of the inputs; `rows`: of each input, all of them; `groups`: of the model. `begun_ms`: when the
+    run began, by the engine's clock.
+    """
 
     history: RunHistory = NO_RUNS
     changed: int = 0
-    total: int = 0
+    rows: Mapping[str, int] = field(default_factory=dict)
+    groups: int = 0
     begun_ms: int = 0
 
-    @property
-    def estimates(self) -> Estimates:
-        """Of this run."""
-        return self.history.estimate(self.changed, self.total)
+    def choose(self, possible: Iterable[Way], joined: Iterable[str]) -> ChosenWay:
+        """`joined`: tables that deltas read beside the changes."""
+        read = sum(self.rows.get(one, 0) for one in joined)
+        return self.history.choose(possible, RowCounts(self.changed, self.total, read, self.groups))
 
     @property
-    def reason(self) -> str:
-        """Why all rows are computed, if that is cheaper by enough; else empty."""
-        found = self.estimates
-        if self.changed == 0 or found.whole is None or found.changes is None or not found.is_whole_cheaper:
-            return ""
-        rows = "1 changed row" if self.changed == 1 else f"{self.changed:,} changed rows"
-        return f"about {found.whole:.1f} s, following {rows} about {found.changes:.1f} s"
+    def total(self) -> int:
+        """Rows of all inputs."""
+        return sum(self.rows.values())
 
-    def text(self, *, is_whole: bool) -> str:
+    @property
+    def most_keys(self) -> int | None:
+        """More affected keys are not evaluated."""
+        return most_keys(self.groups)
+
+    def text(self, way: Way, keys: int) -> str:
         """For RUNS_PROPERTY of this run's commit. A run without changed rows says nothing of later ones."""
-        if is_whole:
-            return self.history.beginning(self.total, self.begun_ms, is_whole=True).text()
+        if way == Way.WHOLE:
+            return self.history.beginning(way, self.total, self.begun_ms).text()
         if self.changed:
-            return self.history.beginning(self.changed, self.begun_ms, is_whole=False).text()
+            return self.history.beginning(way, self.changed, self.begun_ms, keys).text()
         return self.history.text()
+
+
+NO_CHOICE = RunChoice()
 
 
 def read_history(own: Table | None, node: str) -> RunHistory:

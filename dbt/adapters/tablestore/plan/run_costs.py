@@ -1,35 +1,60 @@
-"""Whether a run of a `changed_keys` model follows its changes or computes all rows: by what its earlier runs took.
+"""By which strategy a `changed_keys` run computes its rows: what sizes say, and what earlier runs took.
 
-CHANGE     when a `changed_keys` model computes all rows because that is cheaper
-Rule       changes are followed, unless that takes longer than all rows by FACTOR and MARGIN_SECONDS. It takes what the
-           fastest run took with changed rows of the same power of ten; where there is none, of the nearest smaller
-           power, which is a lower bound; else it is tried. What all rows take grows with the rows of the inputs.
-INVARIANT  both ways give the same rows: a wrong choice costs time, nothing else. A run that is AGE runs old is
-           forgotten, so that its way is tried again.
+CHANGE     which strategy a `changed_keys` run takes: deltas, affected keys or all rows
+Rule       the cheapest one; deltas before affected keys before all rows, unless the later one is cheaper by FACTOR and
+           MARGIN_SECONDS. A strategy takes what its fastest run took with changed rows of the same power of ten; if
+           there is none, of the nearest smaller power, which is a lower bound; else what the sizes say. What all rows
+           take grows with the rows of the inputs.
+INVARIANT  all strategies give the same rows: a wrong choice costs time, nothing else. A run that is AGE runs old is
+           forgotten, so that its strategy is tried again.
 CRASH      a run's seconds become known with its commit; a run that was killed has none.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
 
-FACTOR, MARGIN_SECONDS = 1.25, 1.0
+from dbt.adapters.tablestore.config.changed_keys_config import Way
+
+FACTOR, MARGIN_SECONDS = 1.15, 0.25
 AGE = 30  # runs
-_KEPT = 3  # runs of one way and one power of ten
+KEYS_SHARE = 0.6  # of a model's rows: evaluating more keys reads and computes as much as all rows do
+_KEPT = 3  # runs of one strategy and one power of ten
+_ROWS_A_SECOND = 1_000_000  # of inputs, as long as no run has shown how fast this query is
+_FIXED = {Way.DELTAS: 0.2, Way.KEYS: 0.4, Way.WHOLE: 0.3}  # seconds of a run without rows
+_OF_ALL = (
+    0.6  # of the time that all rows take, that of evaluating few keys: scans are not restricted, joins are
+)
+_CODES = {Way.WHOLE: 1, Way.DELTAS: 2, Way.KEYS: 3}  # in the property
+_WAYS = {code: way for way, code in _CODES.items()}
+
+
+@dataclass(frozen=True)
+class RowCounts:
+    """Rows by metadata. `changed`, `total`: of the inputs. `joined`: of those that deltas read beside the changes.
+    `groups`: of the model.
+    """
+
+    changed: int = 0
+    total: int = 0
+    joined: int = 0
+    groups: int = 0
 
 
 @dataclass(frozen=True)
 class PastRun:
-    """`work`: rows of the inputs that changed; of a run that computed all rows (`is_whole`) all rows of the inputs.
-    `number`: 1 for the first run.
+    """`work`: rows of the inputs that changed; of a run that computed all rows, all rows of the inputs. `number`: 1 for
+    the first run. `keys`: affected ones, of a run by affected keys.
     """
 
-    is_whole: bool
+    way: Way
     work: int
     seconds: float
     number: int
+    keys: int = 0
 
     @property
     def magnitude(self) -> int:
@@ -38,18 +63,13 @@ class PastRun:
 
 
 @dataclass(frozen=True)
-class Estimates:
-    """Seconds of a run that follows its changes, and of one that computes all rows; None: there was none yet."""
+class ChosenWay:
+    """`reason`: in six words. `seconds`: what each strategy would take; `keys`: affected ones, if runs say so."""
 
-    changes: float | None = None
-    whole: float | None = None
-
-    @property
-    def is_whole_cheaper(self) -> bool:
-        """By enough to be chosen."""
-        if self.whole is None or self.changes is None:
-            return False
-        return self.whole * FACTOR + MARGIN_SECONDS < self.changes
+    way: Way
+    reason: str = ""
+    seconds: Mapping[Way, float] = field(default_factory=dict)
+    keys: int | None = None
 
 
 @dataclass(frozen=True)
@@ -60,45 +80,100 @@ class RunHistory:
     begun: PastRun | None = None
     begun_ms: int = 0
 
-    def estimate(self, changed: int, total: int) -> Estimates:
-        """`changed`, `total`: rows of the inputs."""
-        whole = [one for one in self.runs if one.is_whole]
-        partial = [one for one in self.runs if not one.is_whole and one.magnitude <= len(str(changed))]
-        nearest = max((one.magnitude for one in partial), default=0)
-        return Estimates(
-            min((one.seconds for one in partial if one.magnitude == nearest), default=None),
-            min((one.seconds * max(1.0, total / max(one.work, 1)) for one in whole), default=None),
-        )
+    def choose(self, possible: Iterable[Way], sizes: RowCounts) -> ChosenWay:
+        """One of the strategies that the query has, at least one. The first, if all rows are not among them: nothing is
+        weighed then.
+        """
+        ways = [way for way in Way if way in set(possible)]
+        seconds = {way: self.seconds(way, sizes) for way in ways}
+        keys, most = self._keys(sizes.changed), most_keys(sizes.groups)
+        if Way.WHOLE in ways and keys is not None and most is not None and keys > most:
+            ways = [way for way in ways if way != Way.KEYS]
+        best = ways[0]
+        for way in ways[1:] if Way.WHOLE in ways else ():
+            if seconds[way] * FACTOR + MARGIN_SECONDS < seconds[best]:
+                best = way
+        return ChosenWay(best, self._reason(ways, sizes.changed), seconds, keys)
+
+    def _reason(self, ways: Sequence[Way], changed: int) -> str:
+        if len(ways) == 1 or Way.WHOLE not in ways:
+            return "the only strategy that it has" if len(ways) == 1 else "as its config asks"
+        known = [way for way in ways if self._near(way, changed)]
+        if not known:
+            return "cheapest by sizes"
+        return "cheapest by earlier runs" + ("" if known == list(ways) else " and sizes")
+
+    def seconds(self, way: Way, sizes: RowCounts) -> float:
+        """An estimate. A strategy that ran once may have loaded classes, so sizes count as much as that run."""
+        guess, runs = self._guess(way, sizes), self._near(way, sizes.changed)
+        if not runs:
+            return guess
+        growth = [max(1.0, sizes.total / max(one.work, 1)) if way == Way.WHOLE else 1.0 for one in runs]
+        took = min(one.seconds * by for one, by in zip(runs, growth, strict=True))
+        is_once = sum(one.way == way for one in self.runs) == 1
+        return sqrt(took * guess) if is_once and guess < took else took
+
+    def _near(self, way: Way, changed: int) -> list[PastRun]:
+        """Runs with about as many changed rows; of all rows all of them."""
+        runs = [one for one in self.runs if one.way == way]
+        if way == Way.WHOLE:
+            return runs
+        smaller = [one for one in runs if one.magnitude <= len(str(changed))]
+        nearest = max((one.magnitude for one in smaller), default=0)
+        return [one for one in smaller if one.magnitude == nearest]
+
+    def _guess(self, way: Way, sizes: RowCounts) -> float:
+        """By sizes, and by the time that all rows took."""
+        if way == Way.WHOLE:
+            return _FIXED[way] + sizes.total / _ROWS_A_SECOND
+        whole = max(self.seconds(Way.WHOLE, sizes) - _FIXED[Way.WHOLE], 0.0)
+        share = (sizes.changed + sizes.joined) / max(sizes.total, 1) if way == Way.DELTAS else _OF_ALL
+        return _FIXED[way] + min(share, 1.0) * whole
+
+    def _keys(self, changed: int) -> int | None:
+        """As many of each changed row as in the runs before."""
+        runs = self._near(Way.KEYS, changed)
+        found = [round(one.keys * max(1.0, changed / max(one.work, 1))) for one in runs]
+        return max(found, default=None)
 
     def ended(self, end_ms: int) -> RunHistory:
         """With the run whose commit was made at `end_ms` (epoch milliseconds) among the runs."""
         if self.begun is None:
             return self
         seconds = max(end_ms - self.begun_ms, 0) / 1000
-        done = PastRun(self.begun.is_whole, self.begun.work, seconds, self.begun.number)
+        begun = self.begun
+        done = PastRun(begun.way, begun.work, seconds, begun.number, begun.keys)
         return RunHistory(_newest([*self.runs, done]))
 
-    def beginning(self, work: int, now_ms: int, *, is_whole: bool) -> RunHistory:
+    def beginning(self, way: Way, work: int, now_ms: int, keys: int = 0) -> RunHistory:
         """For the commit of the next run."""
         number = 1 + max((one.number for one in self.runs), default=0)
-        return RunHistory(self.runs, PastRun(is_whole, work, 0.0, number), now_ms)
+        return RunHistory(self.runs, PastRun(way, work, 0.0, number, keys), now_ms)
 
     def text(self) -> str:
         """For a property of the commit."""
-        runs = [[int(one.is_whole), one.work, round(one.seconds, 3), one.number] for one in self.runs]
-        begun = None if self.begun is None else [int(self.begun.is_whole), self.begun.work, self.begun.number]
-        return json.dumps([runs, begun, self.begun_ms], separators=(",", ":"))
+        made = [[_CODES[one.way], one.work, round(one.seconds, 3), one.number, one.keys] for one in self.runs]
+        begun = self.begun
+        now = None if begun is None else [_CODES[begun.way], begun.work, begun.number, begun.keys]
+        return json.dumps([made, now, self.begun_ms], separators=(",", ":"))
 
     @classmethod
     def read(cls, text: str | None) -> RunHistory:
         """Of a property; none, and none that can be read, is no history."""
         try:
             runs, begun, begun_ms = json.loads(text or "[[],null,0]")
-            made = None if begun is None else PastRun(bool(begun[0]), int(begun[1]), 0.0, int(begun[2]))
-            found = tuple(PastRun(bool(one[0]), int(one[1]), float(one[2]), int(one[3])) for one in runs)
-            return cls(found, made, int(begun_ms))
-        except (ValueError, TypeError, IndexError):
+            made = (
+                None if begun is None else PastRun(_WAYS[begun[0]], int(begun[1]), 0.0, *map(int, begun[2:4]))
+            )
+            found = (PastRun(_WAYS[one[0]], int(one[1]), float(one[2]), *map(int, one[3:5])) for one in runs)
+            return cls(tuple(found), made, int(begun_ms))
+        except (ValueError, TypeError, LookupError):
             return cls()
+
+
+def most_keys(groups: int) -> int | None:
+    """So many affected keys are evaluated at most; None: the model has no rows yet, so nothing says it."""
+    return int(KEYS_SHARE * groups) if groups else None
 
 
 def _newest(runs: Iterable[PastRun]) -> tuple[PastRun, ...]:
@@ -106,7 +181,7 @@ def _newest(runs: Iterable[PastRun]) -> tuple[PastRun, ...]:
     last = ordered[-1].number
     kept: list[PastRun] = []
     for one in reversed(ordered):
-        alike = [each for each in kept if (each.is_whole, each.magnitude) == (one.is_whole, one.magnitude)]
+        alike = [each for each in kept if (each.way, each.magnitude) == (one.way, one.magnitude)]
         if len(alike) < _KEPT and last - one.number < AGE:
             kept.append(one)
     return tuple(reversed(kept))

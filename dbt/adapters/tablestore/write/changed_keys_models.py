@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
+from dbt.adapters.tablestore.config.changed_keys_config import Way
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import check_query, moment_of, unproven
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery, no_deltas
@@ -187,7 +188,8 @@ class ChangedKeysModels:
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
         for warning in found.warnings:
             logger.warning(f"{relation.table_name}: {warning}")
-        if found.is_chosen:
+        evaluation = found.evaluation
+        if evaluation is not None and evaluation.cheaper:
             logger.info(f"{relation.table_name}: all rows are computed, which is cheaper: {found.reason}")
         elif found.reason and not is_new:
             text = f"{relation.table_name}: all rows are compared: {found.reason}"
@@ -200,17 +202,19 @@ class ChangedKeysModels:
         followed = self._inputs.followed(node)
         if followed is None:
             return
-        expected = followed.choice.estimates
-        response.seconds_expected = {"changes": expected.changes, "all rows": expected.whole}
+        choice = None if followed.evaluation is None else followed.evaluation.choice
+        if choice is not None:
+            seconds = {str(way): round(took, 3) for way, took in choice.seconds.items()}
+            response.tell_choice(choice.reason, seconds, choice.keys)
         if followed.moment_ms is not None:
             response.tell_moment(followed.moment_ms)
         if plan.action is not Action.INCREMENT:
-            response.tell_evaluated("all rows", "", None)
+            response.tell_evaluated(Way.WHOLE, "", None)
         elif followed.affected is not None and plan.mode is WriteMode.UPSERT:
             assert followed.evaluation is not None
             _tell_restricted(response, followed.evaluation)
         else:
-            response.tell_evaluated("all rows", followed.reason or "its columns changed", None)
+            response.tell_evaluated(Way.WHOLE, followed.reason or "its columns changed", None)
 
     def explain(self, name: str, text: str, settings: ModelSettings) -> None:
         """In `dbt compile`: how the model follows its inputs. Raises FixRequest TS1870, TS1871, TS1872."""
@@ -230,8 +234,8 @@ class ChangedKeysModels:
 
 
 def _tell_restricted(response: TablestoreResponse, found: Evaluation) -> None:
-    if not found.has_deltas:
-        response.tell_evaluated("affected keys", "", found.keys, found.no_deltas)
+    if found.way == Way.KEYS:
+        response.tell_evaluated(Way.KEYS, "", found.keys, found.no_deltas)
         return
-    response.tell_evaluated("deltas", "", found.keys)
+    response.tell_evaluated(Way.DELTAS, "", found.keys)
     response.keys_evaluated = found.evaluated
