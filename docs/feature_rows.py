@@ -250,9 +250,15 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "clustered keys",
         ),
         _has("Parquet with every codec", f"{STORE}/test_data_files.py::test_every_type_survives"),
+        _has(
+            "ORC and Avro data files, formats by level: read",
+            f"{IT}/interop/test_theirs_read_by_us.py::test_java_tables_read_equal_at_every_snapshot",
+            f"{IT}/interop/test_in_turns.py::test_table_of_another_format_is_written_once_it_says_parquet",
+            note="not ORC with timestamps (TS1377)",
+        ),
         _reads(
-            "ORC and Avro data files, formats by level",
-            "files of Parquet are read, one of another format is named (TS1128)",
+            "ORC and Avro data files: written",
+            "set `file.format` to parquet: older files stay readable",
             "file format",
             "changelog file format",
             "format per level",

@@ -467,6 +467,28 @@ def test_we_write_to_tables_that_java_made(
         shared.check_changes(from_start(java, location))
 
 
+@pytest.mark.parametrize("format_", ["orc", "avro"])
+def test_table_of_another_format_is_written_once_it_says_parquet(
+    java: JavaPaimon, location: Path, format_: str
+) -> None:
+    """Files of the old format stay: rows in them are updated, deleted and compacted, and Java reads all."""
+    options = {"bucket": "2", "deletion-vectors.enabled": "true", "changelog-producer": "lookup"}
+    made = schema({"id": "BIGINT", "v": "STRING", "n": "INT"}, keys=("id",), options=options)
+    shared = Shared(java, location, made.with_options(file__format=format_), made_by=java)
+    shared.fully([("+I", {"id": n, "v": f"a{n}", "n": n}) for n in range(20)])
+    with pytest.raises(Unsupported, match=f"file.format={format_}.*(?s:.)*set it to parquet"):
+        shared.ours([("+I", {"id": 1, "v": "b", "n": 1})])
+    java.alter(location, ("option", "file.format", "parquet"))
+    shared.ours(
+        [*(("+U", {"id": n, "v": "b", "n": n}) for n in range(15, 25)), ("-D", {"id": 3, "v": "a3", "n": 3})]
+    )
+    shared.check("after us")
+    shared.fully([("+U", {"id": 0, "v": "c", "n": 0})])
+    shared.us.compact(location)
+    shared.check("after our compaction")
+    shared.check_changes(from_start(java, location))
+
+
 def test_tables_without_vectors_are_refused_before_anything_is_written(
     java: JavaPaimon, location: Path
 ) -> None:

@@ -19,7 +19,8 @@ from tablestore_engine.options import AGGREGATE_FUNCTIONS, MERGE_ENGINES, OPTION
 
 Detect = Callable[[TableSchema], str | None]  # the option or column that shows the feature, None without it
 
-READABLE_FORMATS = ("parquet",)
+READABLE_FORMATS = ("parquet", "orc", "avro")
+_WRITTEN = ("parquet",)
 
 
 @dataclass(frozen=True)
@@ -154,6 +155,7 @@ def _past_scan_mode(schema: TableSchema) -> str | None:
     return None
 
 
+_SET_PARQUET = "set it to parquet there: files in the other format stay readable"
 _CONVERT = "convert it: `tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped"
 CAPABILITIES: tuple[Capability, ...] = (
     # shape of the table
@@ -220,10 +222,13 @@ CAPABILITIES: tuple[Capability, ...] = (
     # files
     Capability("manifest format", option_in("manifest.format", allowed=("", "avro")), "only Avro manifests are read"),
     Capability("index files beside data", option_in("index-file-in-data-file-dir"), "vectors would be missing"),
-    Capability("file format", option_in("file.format", allowed=READABLE_FORMATS), "only parquet is written", read=True),
     Capability(
-        "changelog file format", option_in("changelog-file.format", allowed=READABLE_FORMATS),
-        "only parquet is written", read=True,
+        "file format", option_in("file.format", allowed=_WRITTEN), "only parquet is written", read=True,
+        fix=_SET_PARQUET,
+    ),
+    Capability(
+        "changelog file format", option_in("changelog-file.format", allowed=_WRITTEN),
+        "only parquet is written", read=True, fix=_SET_PARQUET,
     ),
     Capability("format per level", option_like(r"file\.format\.per\.level"), "one format for all levels", read=True),
     Capability("external data files", option_like(r"data-file\.external-paths(\..*)?"), "files outside the table"),

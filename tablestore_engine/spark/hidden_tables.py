@@ -180,7 +180,7 @@ class HiddenTables:
 
     def _scan(self, plan: ScanPlan, digest: str) -> str:
         if self.reads.way is not ReadWay.LINKS and any(file.fileio for file in plan.files):
-            raise _not_by_spark(plan.files[0].path)
+            raise _not_by_spark(next(file.path for file in plan.files if file.fileio))
         selects: list[str] = []
         for group in self._groups(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)
@@ -254,7 +254,8 @@ class HiddenTables:
 def _not_by_spark(path: str) -> Unsupported:
     return Unsupported(
         "TS1656",
-        "Spark cannot read a table without deletion vectors whose merge engine makes rows of several versions",
-        why=f"merged rows are files of this machine ({path}), and Spark reads an object store by itself",
-        fix="convert the table: `tablestore convert DATABASE.TABLE`, or read it by Table.read or Engine.query_duckdb",
+        "Spark cannot read this table: its rows are merged, or copied from ORC or Avro, before they are read",
+        why=f"these rows are files of this machine ({path}), and Spark reads an object store by itself",
+        fix="convert the table (`tablestore convert DATABASE.TABLE`) or compact it with file.format=parquet, or read "
+        "it by Table.read or Engine.query_duckdb",
     )

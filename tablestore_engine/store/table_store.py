@@ -23,6 +23,7 @@ from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+from tablestore_engine.store.files.parquet_copies import as_parquet
 from tablestore_engine.store.files.parquet_input import FooterChecks
 from tablestore_engine.store.merge.lookup import KeyCache
 from tablestore_engine.store.metadata.identity import find_identity, identity_by
@@ -168,6 +169,7 @@ class TableStore:
     ) -> ScanPlan:
         """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""
         plan = self.plan_scan(snapshot, schema=schema, level_min=level_min)
+        plan = replace(plan, files=tuple(as_parquet(self.fileio, file) for file in plan.files))
         self._footers.check(file.path for file in plan.files if file.fileio is None)
         return plan
 

@@ -24,6 +24,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.group_facts import GroupFacts
+from tablestore_engine.store.files.parquet_copies import as_parquet
 from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import STEP_ROWS
@@ -142,7 +143,8 @@ class FileReader:
     # --------------------------------------------------------------------------------------------------------
 
     def _input(self, file: StoredFile) -> ParquetInput:
-        return ParquetInput(file.fileio or self.fileio, file.path, self.footers)
+        there = as_parquet(self.fileio, file)
+        return ParquetInput(there.fileio or self.fileio, there.path, self.footers)
 
     def _decode(
         self,

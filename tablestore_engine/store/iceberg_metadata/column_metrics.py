@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.iceberg.column_bounds import ColumnBounds, encode_bound, encode_column_maps
 from tablestore_engine.store.files.column_facts import FindFacts
+from tablestore_engine.store.files.stored_formats import is_parquet
 from tablestore_engine.store.read.file_pruning import FactFinder, fact_finder
 from tablestore_engine.store.table_context import TableContext
 
@@ -34,7 +36,14 @@ class ColumnMetrics:
         self._fields = tuple(one for one in self.schema.fields if one.type.is_atomic)
 
     def of(self, entry: ManifestEntry) -> bytes:
-        """The maps of a file in its manifest entry."""
+        """The maps of a file in its manifest entry. Raises Unsupported TS1378."""
+        if not is_parquet(entry.file.file_name):
+            raise Unsupported(
+                "TS1378",
+                f"Iceberg metadata cannot list the data file {entry.file.file_name}",
+                why="readers of Iceberg find columns by ids, which only Parquet files of these tables have",
+                fix="compact the table with file.format=parquet; the next commit writes the metadata",
+            )
         key = f"{entry.file.file_name}#{self.schema.id}"
         [found] = self.context.manifests.memory.get_or_read(key, lambda: (self._encode(entry),))
         assert isinstance(found, bytes)

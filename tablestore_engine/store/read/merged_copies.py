@@ -11,21 +11,16 @@ WHY        files: filters, key look-ups, Spark and DuckDB read them like any oth
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.lsm.merge_on_read import sections_of
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.runtime.scratch import process_scratch
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.files.data_files import DataFiles
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.scratch_folder import open_scratch_folder
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.lookup import key_range
 from tablestore_engine.store.merge.version_merge import read_merged
@@ -73,12 +68,9 @@ class MergedCopies:
         return tuple(found)
 
     def _copies(self, reader: FileReader, files: Sequence[StoredFile]) -> list[StoredFile]:
-        folder = tempfile.mkdtemp(prefix="merged-", dir=process_scratch())
-        fileio = LocalFileIO(folder)
-        removal = weakref.finalize(fileio, _remove, folder, os.getpid())
-        removal.atexit = False  # type: ignore[misc] # a property; at exit the whole scratch goes
+        fileio = open_scratch_folder("merged-")
         traits = TableTraits(reader.schema, _FAST)
-        output = DataFiles(fileio, TableLayout(folder), traits, self.runtime)
+        output = DataFiles(fileio, TableLayout(fileio.root), traits, self.runtime)
         first = files[0]
         state = BucketState(first.partition, first.partition_bytes, first.partition_path, first.bucket, ())
         with output.open_run(state, level=max(1, traits.level_count - 1)) as run:
@@ -93,8 +85,3 @@ class MergedCopies:
 def _is_plain(section: Sequence[StoredFile]) -> bool:
     """Whether its rows are those of one file."""
     return len(section) == 1 and section[0].meta.delete_row_count == 0
-
-
-def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child has the objects of its parent, and not its folders
-        shutil.rmtree(folder, ignore_errors=True)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.parquet_copies import as_parquet
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
@@ -69,7 +70,8 @@ class FileCheck:
 
     def _count_rows(self, file: StoredFile, keys: _KeysAlong | None) -> int:
         """Rows that the footer says; deep: after every page of every column was decoded."""
-        with ParquetInput(self.fileio, file.path) as parquet:
+        there = as_parquet(self.fileio, file)
+        with ParquetInput(there.fileio or self.fileio, there.path) as parquet:
             if self.deep:
                 groups = range(parquet.metadata.num_row_groups)
                 for rows in parquet.read_portions(None, step_rows([file]), groups):

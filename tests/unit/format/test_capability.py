@@ -160,12 +160,13 @@ def test_binary_partitions_are_refused() -> None:
         check_readable(new_schema(pa.schema([("b", pa.binary()), ("v", pa.int8())]), partition_keys=["b"]))
 
 
-@pytest.mark.parametrize("name", ["data-1.orc", "data-1.avro", "data-1"])
+@pytest.mark.parametrize("name", ["data-1.csv", "data-1.lance", "data-1"])
 def test_the_extension_of_a_file_decides(name: str) -> None:
-    """A data file that is no parquet is refused by its name, whatever the table option says."""
+    """A data file of an unknown format is refused by its name, whatever the table option says."""
     with pytest.raises(Unsupported, match="TS1128"):
         check_data_file(name)
-    check_data_file("data-1.zstd.parquet")
+    for name in ("data-1.zstd.parquet", "data-1.orc", "data-1.avro"):
+        check_data_file(name)
 
 
 def test_the_table_is_complete() -> None:
