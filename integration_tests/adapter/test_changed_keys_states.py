@@ -136,6 +136,7 @@ def test_state_is_of_the_rows_after_a_kill_and_a_rollback(
     by_deltas(stated, "star")
 
 
+@pytest.mark.nightly  # by day spark/test_deltas.py: rows of state
 def test_affected_keys_of_a_model_with_state_keep_its_state(feed: Shop) -> None:
     """A change without deltas evaluates its groups, and their state; later changes follow deltas again."""
     sql = (
@@ -151,6 +152,7 @@ def test_affected_keys_of_a_model_with_state_keep_its_state(feed: Shop) -> None:
     by_deltas(feed, "kept")
 
 
+@pytest.mark.nightly  # by day a damaged state; adapter/test_changed_keys_foreign.py
 def test_other_queries_and_writers_build_the_state_again(stated: Shop) -> None:
     """Another SQL, a foreign commit and a full refresh; a model that needs no state any more has none."""
     stated.engine.sql("update demo.star set share = 0")

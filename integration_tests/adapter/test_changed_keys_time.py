@@ -181,6 +181,7 @@ def zone(shop: Shop, name: str) -> Iterator[None]:
     conf.set("spark.sql.session.timeZone", before)
 
 
+@pytest.mark.nightly  # by day spark/test_run_time.py; a changed setting
 def test_time_zone_is_that_of_the_session_and_its_change_compares_all_rows(feed: Shop, clock: Clock) -> None:
     """Midnight of Tokyo, and a night in which the clocks of Berlin go forward; then another zone."""
     model(feed, "today", f"select id from {VISITS} where day = current_date()")
@@ -206,6 +207,7 @@ def test_time_zone_is_that_of_the_session_and_its_change_compares_all_rows(feed:
         assert feed.response("hours")["keys_affected"] == 2
 
 
+@pytest.mark.nightly  # by day adapter/test_changed_keys_soundness.py: a volatile function
 def test_time_as_a_column_is_refused_and_what_is_not_split_compares_all_rows(
     feed: Shop, clock: Clock
 ) -> None:

@@ -285,6 +285,7 @@ def test_random_kills(pair: tuple[Project, Project], monkeypatch: pytest.MonkeyP
     assert 0 < ended_well < 30
 
 
+@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_without_a_session_it_is_dbt(tmp_path: Path) -> None:
     """Nothing stays behind."""
     cache = tmp_path / "cache"

@@ -38,6 +38,7 @@ def feed(shop: Shop, *rows: str) -> None:
     shop.write("models/feed.sql", FEED.format(rows=", ".join(rows)))
 
 
+@pytest.mark.nightly  # by day adapter/test_microbatch_costs.py: random batches
 @pytest.mark.parametrize(
     ("more", "updated"),
     case_rows(

@@ -108,6 +108,7 @@ OTHERWISE = {  # what a later run finds → config, query, statements before it,
 }
 
 
+@pytest.mark.nightly  # by day histories with an oracle
 @pytest.mark.parametrize("cause", cases(list(OTHERWISE), 1))
 def test_history_made_otherwise_compares_all_keys(shop: Shop, cause: str) -> None:
     """And says why; a run behind it compares the keys that changed, unless its query uses a clock."""

@@ -280,6 +280,7 @@ def test_updates_of_an_input_need_a_word(clicks: Shop) -> None:
     assert sorted(clicks.rows("select page, clicks from demo.totals")) == [("a", 1), ("b", 1)]
 
 
+@pytest.mark.nightly  # by day adapter/test_stream_positions.py: the query, its views and functions
 def test_other_sql_needs_a_full_refresh(clicks: Shop) -> None:
     """What is remembered is of one query: TS1860, `continue` leaves all as it is, a full refresh begins anew; the same
     for a query that remembered nothing before.

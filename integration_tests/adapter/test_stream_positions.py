@@ -187,6 +187,7 @@ def test_a_run_ends_while_others_go_on_writing(events: Shop) -> None:
     assert [one for one, _ in found] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.nightly  # by day adapter/test_empty_runs.py
 def test_empty_runs_of_sql_that_remembers_rows(events: Shop) -> None:
     """`--empty` changes the text of the query, not the query: it moves no place and is no other SQL."""
     totals = "{{ config(materialized='streaming', unique_key='v') }} select v, count(*) as id "

@@ -60,6 +60,7 @@ def test_the_table_after_the_write(totals: Shop) -> None:
     assert "totals" not in totals.tables()
 
 
+@pytest.mark.nightly  # by day the table after the write, and a write that is broken
 def test_the_changelog_of_the_write(totals: Shop) -> None:
     """What a consumer of the topic gets."""
     emitted = (

@@ -66,6 +66,7 @@ models:
 """
 
 
+@pytest.mark.nightly  # by day adapter/test_whole_run.py; tests/laws/test_gate_laws.py
 def test_tables_that_one_test_read_go_out_together(shop: Shop) -> None:
     """daily is red on its own; the relation to orders was green for both new versions, so neither is published."""
     shop.write("models/relation.yml", RELATION.replace("- name: daily", "- name: daily_too"))

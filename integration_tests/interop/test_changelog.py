@@ -49,7 +49,7 @@ def test_our_changelog_is_the_difference_of_states(ours: Callable[[str], Golden]
         )
 
 
-@pytest.mark.parametrize("name", cases(CHANGING, 4))
+@pytest.mark.parametrize("name", cases(CHANGING, 2))
 def test_java_sees_each_of_our_changes_once(
     ours: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:
@@ -67,7 +67,7 @@ def test_java_sees_each_of_our_changes_once(
     )
 
 
-@pytest.mark.parametrize("name", cases(CHANGING, 4))
+@pytest.mark.parametrize("name", cases(CHANGING, 2))
 def test_rust_sees_each_of_our_changes_once(
     ours: Callable[[str], Golden], rust: ProcessPeer, name: str
 ) -> None:
@@ -108,7 +108,7 @@ def test_java_stream_goes_from_snapshot_to_log_without_gap(java: JavaPaimon, tmp
     assert "COMPACT" in {kind for _, kind in writer.snapshots(location)}
 
 
-@pytest.mark.parametrize("name", cases(THEIRS, 3))
+@pytest.mark.parametrize("name", cases(THEIRS, 2))
 def test_we_see_the_changes_that_java_wrote(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

@@ -35,7 +35,7 @@ MODES = {
 COMPARED = [name for name in COLUMNS if name not in {"c_bytes", "c_float", "c_double"}]
 
 
-@pytest.fixture(scope="module", params=cases(["keyed", "append", "partitioned", "modes"], 2))
+@pytest.fixture(scope="module", params=cases(["keyed", "append", "partitioned", "modes"], 1))
 def pruned(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Schema, list[Row]]:

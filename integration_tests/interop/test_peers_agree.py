@@ -13,7 +13,7 @@ from integration_tests.interop.rows import assert_same
 from tests.doses import cases, examples
 
 
-@pytest.mark.parametrize("name", cases(KINDS, 8))
+@pytest.mark.parametrize("name", cases(KINDS, 5))
 def test_java_tables_show_what_the_oracle_expects(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:
@@ -31,7 +31,7 @@ def test_readers_agree_on_java_tables(
     kind.
     """
     peer: ProcessPeer = request.getfixturevalue(reader)
-    for name in list(KINDS)[:: examples(2, 1)]:
+    for name in list(KINDS)[:: examples(4, 1)]:
         table = golden(name)
         if reader in table.kind.readers:
             newest = max(table.history.rows)

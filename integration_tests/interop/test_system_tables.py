@@ -18,6 +18,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.schemas import schema
 from tablestore_engine.api import Engine
 from tablestore_engine.catalog.system_tables.known_tables import SYSTEM_TABLES
+from tests.doses import cases
 
 _COLUMNS = {"id": "BIGINT", "dt": "DATE", "amount": "DECIMAL(10, 2)", "note": "STRING"}
 _OPTIONS = {"bucket": "2", "num-levels": "6", "fields.note.stats-mode": "full"}
@@ -100,17 +101,20 @@ def _numbered(numbers: range) -> pa.Table:
 
 @pytest.mark.parametrize(
     "name",
-    [
-        "append",
-        "changelog_input",
-        "deletion_vectors",
-        "dynamic_bucket",
-        "every_partition_type",
-        "evolving_append",
-        "evolving_vectors",
-        "merge_on_read",
-        "partitioned_vectors",
-    ],
+    cases(
+        [
+            "append",
+            "changelog_input",
+            "deletion_vectors",
+            "dynamic_bucket",
+            "every_partition_type",
+            "evolving_append",
+            "evolving_vectors",
+            "merge_on_read",
+            "partitioned_vectors",
+        ],
+        5,
+    ),
 )
 def test_a_table_of_java_shows_the_same_here(
     java: JavaPaimon, golden: Callable[[str], Golden], name: str

@@ -284,7 +284,7 @@ FOLLOWED |= IN_PARTS
 
 
 @pytest.mark.parametrize("tables", CHANGED)
-@pytest.mark.parametrize("name", cases(sorted(FOLLOWED), 8))
+@pytest.mark.parametrize("name", cases(sorted(FOLLOWED), 6))
 def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
     """Whatever of the inputs changed."""
     sql, key = FOLLOWED[name]
@@ -382,7 +382,7 @@ OF_STATE = {
 
 
 @pytest.mark.parametrize("tables", CHANGED)
-@pytest.mark.parametrize("name", sorted(OF_STATE))
+@pytest.mark.parametrize("name", cases(sorted(OF_STATE), 5))
 def test_rows_of_state_are_those_of_the_query(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
     """Columns computed from aggregates, averages and HAVING, to the bit; the state behind it is that of all rows."""
     sql, key = OF_STATE[name]

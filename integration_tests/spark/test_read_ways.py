@@ -228,6 +228,7 @@ def test_portable_query_reads_asked_columns_and_matching_files(
     assert sum(batch.num_rows for batch in sent) == 15, "rows that do not match stay in the worker"
 
 
+@pytest.mark.nightly  # by day tests/unit/store/test_memory.py: a large row group
 def test_large_file_is_read_in_parts(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices by row groups give each row once, also where rows of the file are deleted."""
     monkeypatch.setattr(arrow_read, "_SLICE_MIN", 64)

@@ -58,6 +58,7 @@ def _run(program: str, *arguments: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.nightly  # by day tests/unit/spark/test_spark_causes.py
 def test_a_shuffle_that_finds_no_room(tmp_path: Path, disk: Path) -> None:
     """Spark's local folder is full: TS1561 names the setting, and the session goes on with what fits."""
     _make_table(tmp_path / "wh")

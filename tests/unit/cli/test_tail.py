@@ -141,6 +141,7 @@ def test_ctrl_c_ends_it_well(following: subprocess.Popen[str]) -> None:
     assert (following.returncode, [line.rstrip() for line in lines], out, err) == (0, CHANGES, "", "")
 
 
+@pytest.mark.nightly  # by day following, Ctrl-C
 def test_it_ends_when_nobody_reads(following: subprocess.Popen[str]) -> None:
     """As behind `| head -1`: also while it waits for changes, and not with an error."""
     assert following.stdout is not None

