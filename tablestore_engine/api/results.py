@@ -59,7 +59,7 @@ class ColumnInfo:
 
 def shown_columns(schema: TableSchema) -> tuple[ColumnInfo, ...]:
     """The columns of a table as SQL users see them."""
-    from tablestore_engine.spark.spark_types import shown_type
+    from tablestore_engine.spark.type_ddl import shown_type
 
     return tuple(
         ColumnInfo(field.name, shown_type(field.type), field.type.nullable, field.description)

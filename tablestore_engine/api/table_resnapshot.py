@@ -47,7 +47,7 @@ from tablestore_engine.postgres.snapshot_connector import (
 )
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.server_process import locked
-from tablestore_engine.spark.spark_types import spark_ddl
+from tablestore_engine.spark.type_ddl import spark_ddl
 from tablestore_engine.sql.scanner import quote_name
 from tablestore_engine.store.metadata.source_positions import PositionStep
 from tablestore_engine.store.write.write_request import WriteMode

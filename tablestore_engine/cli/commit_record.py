@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from tablestore_engine.api import CompactReport, WriteReport
-from tablestore_engine.spi import LogPosition, Publication
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import CompactReport, WriteReport
+    from tablestore_engine.spi import LogPosition, Publication
 
 
 def log_record(position: LogPosition | None) -> dict[str, object]:

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api import CompactReport
 from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spi import FileTotals
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import CompactReport
+    from tablestore_engine.spi import FileTotals
 
 Run = Callable[[argparse.Namespace], int]
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")

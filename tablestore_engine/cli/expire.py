@@ -11,13 +11,16 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api import Engine, ExpireReport
 from tablestore_engine.cli.output import print_json, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
-from tablestore_engine.spi import PartitionReport
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine, ExpireReport
+    from tablestore_engine.spi import PartitionReport
 
 Run = Callable[[argparse.Namespace], int]
 

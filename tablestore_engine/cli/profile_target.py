@@ -7,6 +7,7 @@ INVARIANT  a target counts for the warehouse that it names: brokers and password
 INVARIANT  nothing of dbt is imported without a project, nor by a command that needs neither brokers nor Spark.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Protocol
 from tablestore_engine.api import SparkSettings
 from tablestore_engine.cli.output import say
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spi import OrderedLock, Rank, ReadWay, absolute_address, fetch_s3_jars, is_object_store
+from tablestore_engine.spi import OrderedLock, Rank, ReadWay, absolute_address, is_object_store
 
 GROUP = "tablestore.profile"
 _OPTIONS = {
@@ -133,6 +134,8 @@ def log_settings(target: LazyTarget, *, has_brokers: bool) -> Mapping[str, str]:
 
 def spark_settings(target: LazyTarget, master: str | None, conf: Mapping[str, str]) -> SparkSettings:
     """`spark:` of the profile; `master` and `conf` of the command win."""
+    from tablestore_engine.spi import fetch_s3_jars
+
     found = target.find()
     if found is None:
         return SparkSettings(master or SparkSettings.master, conf)

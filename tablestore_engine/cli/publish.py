@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api import Engine
 from tablestore_engine.cli.commit_record import exit_status, report_record
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.staged import check_published, get_staged, publish_staged
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.spi import KAFKA_ENV, Publication, Staged
+from tablestore_engine.spi import KAFKA_ENV
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine
+    from tablestore_engine.spi import Publication, Staged
 
 Run = Callable[[argparse.Namespace], int]
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from functools import partial
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api import Engine
 from tablestore_engine.cli.command_parser import did_you_mean
 from tablestore_engine.cli.commit_record import exit_status, publication_record
 from tablestore_engine.cli.output import print_facts, print_json, print_table, say, write_out
@@ -26,8 +26,6 @@ from tablestore_engine.errors import FixRequest, NotFound, RetryError
 from tablestore_engine.spi import (
     DAMAGED,
     PUBLISHED,
-    Publication,
-    Staged,
     bound_group,
     describe_damage,
     find_obstacle,
@@ -37,6 +35,10 @@ from tablestore_engine.spi import (
 )
 from tablestore_engine.sql.table_version import TableVersion, versioned_database
 from tablestore_engine.ui.staged_records import failing_of, staged_record, tests_of, verdict_of, waits_each
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine
+    from tablestore_engine.spi import Publication, Staged
 
 Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"

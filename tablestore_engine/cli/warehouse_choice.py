@@ -4,6 +4,7 @@ CHANGE     which warehouse, brokers and Spark settings a command has
 INVARIANT  a warehouse is never made by looking for one.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 import argparse
@@ -46,7 +47,6 @@ from tablestore_engine.spi import (
     DeferredSettings,
     absolute_address,
     client_settings,
-    fetch_s3_jars,
     is_object_store,
     local_folder,
     read_settings,
@@ -155,6 +155,8 @@ def _spark_settings(arguments: argparse.Namespace, target: LazyTarget) -> SparkS
     """--master and --conf over the profile."""
     found = spark_settings(target, getattr(arguments, "master", None), dict(getattr(arguments, "conf", ())))
     if getattr(arguments, "fetch_connector", False):
+        from tablestore_engine.spi import fetch_s3_jars
+
         return replace(found, more_jars=partial(fetch_s3_jars, say))
     return found
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.spark_types import columns_ddl
+from tablestore_engine.spark.type_ddl import columns_ddl
 from tablestore_engine.spark.view_sql import ROWS, FileGroup, readable_fields, select_columns
 from tablestore_engine.store.files.parquet_output import statistics_columns
 from tablestore_engine.store.files.stored_file import StoredFile

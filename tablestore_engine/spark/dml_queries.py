@@ -19,8 +19,8 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema, split_names
 from tablestore_engine.spark.parsed_changes import Assignment, Clause, ParsedChange
-from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl
 from tablestore_engine.spark.struct_values import Value, assigned
+from tablestore_engine.spark.type_ddl import has_spark_type, spark_ddl
 
 _SOURCE_MARK = "__ts_source"
 _PUT, _CHANGE, _DELETE = 0, 2, 3

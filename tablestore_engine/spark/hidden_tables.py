@@ -35,7 +35,6 @@ from tablestore_engine.spark.remote_relations import RemoteRelations
 from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_settings import ReadWay
-from tablestore_engine.spark.spark_types import columns_ddl
 from tablestore_engine.spark.system_view_sql import (
     LITERAL_ROWS,
     columns_text,
@@ -43,6 +42,7 @@ from tablestore_engine.spark.system_view_sql import (
     rows_table,
     system_view_sql,
 )
+from tablestore_engine.spark.type_ddl import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,

@@ -24,7 +24,8 @@ from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.fetch_rows import collect_arrow
-from tablestore_engine.spark.spark_types import from_spark_type, has_spark_type, spark_type
+from tablestore_engine.spark.spark_types import from_spark_type, spark_type
+from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.sql.as_of_clause import called_names, plain_words
 from tablestore_engine.sql.scanner import quote_name
 

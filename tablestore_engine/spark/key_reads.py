@@ -33,7 +33,8 @@ from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.plan_conditions import condition_over
 from tablestore_engine.spark.session_names import Name
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
-from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, has_spark_type, spark_type
+from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
+from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.read.filtered_read import read_keys

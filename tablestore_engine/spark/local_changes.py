@@ -30,7 +30,8 @@ from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_rows import nullable_inside
-from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, has_spark_type, spark_type
+from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
+from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.stream.changes_plan import ChangesPlan
 

@@ -23,10 +23,9 @@ from tablestore_engine.format.data_type import (
     DataField,
     DataType,
 )
-from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.type_ddl import no_spark_type
 from tablestore_engine.sql.as_of_clause import plain_words
-from tablestore_engine.sql.scanner import quote_name
 
 _BINARY_COLLATION = st.StringType().collation
 _SIMPLE: dict[str, st.DataType] = {
@@ -89,18 +88,7 @@ def spark_type(type_: DataType) -> st.DataType:
         return st.MapType(spark_type(type_.key), spark_type(type_.value), type_.value.nullable)
     if type_.root == "ROW":
         return spark_struct(type_.fields)
-    raise Unsupported(
-        "TS1508",
-        f"type {type_to_text(type_)} cannot be read in Spark",
-        why="Spark has no type for it that reads the stored form",
-        fix="read the table through the Python API (to_arrow), or leave the column out",
-    )
-
-
-def has_spark_type(type_: DataType) -> bool:
-    """Whether spark_type() has one: not for TIME, VARIANT, BLOB and VECTOR, nor for types that contain them."""
-    known = {*_SIMPLE, "DECIMAL", "ARRAY", "MULTISET", "MAP", "ROW"}
-    return all(part.root in known for part in type_.walk())
+    raise no_spark_type(type_)
 
 
 def arrow_type(type_: st.DataType) -> pa.DataType:
@@ -129,33 +117,6 @@ def as_spark_has_it(column: pa.ChunkedArray, type_: DataType, target: pa.DataTyp
 def spark_struct(fields: Iterable[DataField]) -> st.StructType:
     """The columns as a struct, with nullability."""
     return st.StructType([st.StructField(f.name, spark_type(f.type), f.type.nullable) for f in fields])
-
-
-def spark_ddl(type_: DataType) -> str:
-    """The type as Spark SQL writes it."""
-    return spark_type(type_).simpleString() if type_.is_atomic else _nested_ddl(type_)
-
-
-def _nested_ddl(type_: DataType) -> str:
-    if type_.root == "ARRAY" and type_.element is not None:
-        return f"array<{spark_ddl(type_.element)}>"
-    if type_.root == "MULTISET" and type_.element is not None:
-        return f"map<{spark_ddl(type_.element)},int>"
-    if type_.root == "MAP" and type_.key is not None and type_.value is not None:
-        return f"map<{spark_ddl(type_.key)},{spark_ddl(type_.value)}>"
-    if type_.root == "ROW":
-        return "struct<" + ",".join(f"{quote_name(f.name)}:{spark_ddl(f.type)}" for f in type_.fields) + ">"
-    return spark_type(type_).simpleString()  # raises for what Spark does not have
-
-
-def shown_type(type_: DataType) -> str:
-    """For descriptions of tables: as Spark SQL writes it, else as the format does, in lower case."""
-    return spark_ddl(type_) if has_spark_type(type_) else type_to_text(type_).lower()
-
-
-def columns_ddl(fields: Iterable[DataField]) -> str:
-    """Column definitions for CREATE TABLE; nullability is not repeated, readers must not trust it."""
-    return ", ".join(f"{quote_name(f.name)} {spark_ddl(f.type)}" for f in fields)
 
 
 def from_spark_type(type_: st.DataType, nullable: bool = True, *, column: str = "") -> DataType:

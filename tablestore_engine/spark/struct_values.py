@@ -20,7 +20,8 @@ from pyspark.sql import types as st
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.nested_fields import match_names
-from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl, spark_type
+from tablestore_engine.spark.spark_types import spark_type
+from tablestore_engine.spark.type_ddl import has_spark_type, spark_ddl
 from tablestore_engine.sql.scanner import quote_string
 
 

@@ -23,7 +23,7 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.spark.spark_types import has_spark_type, spark_ddl
+from tablestore_engine.spark.type_ddl import has_spark_type, spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan

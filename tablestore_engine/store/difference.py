@@ -9,6 +9,7 @@ INVARIANT  so many changes, in this order, whoever reads them, whenever: they ar
 DANGER     PASS_ROWS is part of the order: another value, and a reader that was stopped within a snapshot goes wrong.
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,6 @@ from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.rows.row_equality import numbered_rows
 
 PASS_ROWS = 1_000_000  # of both sides together: twice a step
 Index = npt.NDArray[np.int64]
@@ -118,6 +118,8 @@ def changed_rows(before: pa.Table, after: pa.Table) -> tuple[Index, Index]:
     The k-th occurrence of a row in one table cancels the k-th in the other. NULL equals NULL, NaN equals NaN,
     -0.0 differs from 0.0.
     """
+    from tablestore_engine.store.rows.row_equality import numbered_rows
+
     old, new = numbered_rows(before), numbered_rows(after)
     gone = old.join(new, on=list(old.columns[1:]), how="anti", nulls_equal=True).get_column("#row")
     came = new.join(old, on=list(new.columns[1:]), how="anti", nulls_equal=True).get_column("#row")

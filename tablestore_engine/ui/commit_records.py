@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.moments import moment_text
 from tablestore_engine.store.commit.commit_report import report_of
-from tablestore_engine.warehouse.net_changes import NetChange
+
+if TYPE_CHECKING:
+    from tablestore_engine.warehouse.net_changes import NetChange
 
 Record = dict[str, object]
 

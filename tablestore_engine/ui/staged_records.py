@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from tablestore_engine.api import Engine
 from tablestore_engine.runtime.moments import moment_text
-from tablestore_engine.spi import (
-    DAMAGED,
-    FailingRows,
-    GateBook,
-    Staged,
-    describe_damage,
-    explain,
-    kept_until_ms,
-)
+from tablestore_engine.spi import DAMAGED, GateBook, describe_damage, explain, kept_until_ms
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine
+    from tablestore_engine.spi import FailingRows, Staged
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,25 @@ INVARIANT  a staged snapshot is compared with its base and with what came before
            no part of its history: unless that changed no row, the comparison is refused (TS1545).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import rows_version
-from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.table_store import TableStore
-from tablestore_engine.warehouse.net_changes import ChangeCounts, NetChange, count_net_changes, pick_samples
-from tablestore_engine.warehouse.net_ends import NetEnds
-from tablestore_engine.warehouse.snapshot_diff import check_forward, read_change_batches
-from tablestore_engine.warehouse.state_difference import OneState, StateDifference, tells_both_rows
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
+    from tablestore_engine.warehouse.net_changes import ChangeCounts, NetChange
+    from tablestore_engine.warehouse.net_ends import NetEnds
+    from tablestore_engine.warehouse.state_difference import OneState, StateDifference
 
 STAGED = "@staged"
 SnapshotName = int | str  # an id, a tag, `@staged`, or `@staged:NAME`
@@ -111,6 +114,8 @@ class ComparedStates:
 
     def read(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """All changes in their order; `columns`: some of the table's. Raises as read_change_batches."""
+        from tablestore_engine.warehouse.snapshot_diff import read_change_batches
+
         if self.files is not None:
             yield from self.files.read(columns)
             return
@@ -135,6 +140,8 @@ class ComparedStates:
 
         Raises FixRequest TS1016 for the way back, and as read_change_batches.
         """
+        from tablestore_engine.warehouse.snapshot_diff import check_forward, read_change_batches
+
         if self.stage is None and not self.is_kept:
             return read_change_batches(self.store, self.first, self.second)
         check_forward(self.first, self.second)
@@ -142,15 +149,21 @@ class ComparedStates:
 
     def count(self) -> ChangeCounts:
         """Keys inserted, updated and deleted on the way from the first state to the second."""
+        from tablestore_engine.warehouse.net_changes import ChangeCounts, count_net_changes
+
         counts = count_net_changes(self._ends())
         return ChangeCounts(counts.deleted, counts.updated, counts.inserted) if self.is_swapped else counts
 
     def samples(self, limit: int) -> tuple[NetChange, ...]:
         """Rows of `limit` keys of each kind on that way, in the order of the changes."""
+        from tablestore_engine.warehouse.net_changes import pick_samples
+
         found = pick_samples(self._ends(), limit)
         return tuple(one.swapped() for one in found) if self.is_swapped else found
 
     def _ends(self) -> NetEnds:
+        from tablestore_engine.warehouse.net_ends import NetEnds
+
         schema = self.seen.schema
         return NetEnds(self.read, schema.field_names, schema.primary_keys)
 
@@ -190,6 +203,8 @@ class _End:
 
     def state(self, store: TableStore) -> OneState:
         """Raises NotFound TS1302."""
+        from tablestore_engine.warehouse.state_difference import OneState
+
         if self.kept is not None or not self.id:
             return OneState(store, self.kept)
         return OneState(store, store.snapshots.get(self.id))
@@ -205,6 +220,8 @@ def _find_end(store: TableStore, name: SnapshotName) -> _End:
 
 
 def _published(store: TableStore, first: _End, second: _End) -> ComparedStates:
+    from tablestore_engine.warehouse.state_difference import StateDifference, tells_both_rows
+
     low, high = sorted((first, second), key=lambda one: one.id)
     files, is_kept = None, first.kept is not None or second.kept is not None
     if is_kept or not tells_both_rows(store, low.id, high.id):
@@ -217,6 +234,8 @@ def _published(store: TableStore, first: _End, second: _End) -> ComparedStates:
 
 def _staged(store: TableStore, staged: StagedSnapshot, other: _End, *, is_back: bool) -> ComparedStates:
     """`is_back`: from the staged snapshot to the other one."""
+    from tablestore_engine.warehouse.state_difference import OneState, StateDifference, tells_both_rows
+
     low, high = _low_end(store, staged, other.id), staged.snapshot.id
     found = ComparedStates(
         store, low, high, low, high, staged, ("", other.tag) if is_back else (other.tag, "")

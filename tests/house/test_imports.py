@@ -102,3 +102,26 @@ def test_a_lazy_package_refuses_names_that_it_does_not_have() -> None:
     with pytest.raises(AttributeError, match=r"module 'tablestore_engine\.api' has no attribute 'Motor'"):
         load_on_use("tablestore_engine.api")("Motor")
     assert load_on_use("tablestore_engine.api")("Engine") is Engine
+
+
+def test_commands_that_list_load_what_reading_needs(tmp_path: Path) -> None:
+    """Several commands in one process: the modules of all of them together."""
+    with Engine(tmp_path) as engine:
+        engine.create_database("demo")
+        orders = engine.create_table("demo.orders", pa.schema([("id", pa.int64())]), primary_key="id")
+        orders.upsert(pa.table({"id": [1, 2]}))
+    run = "import sys; from tablestore_engine.cli import main\nmain.leave_out_pandas()\n"
+    run += "for command in ('show', 'snapshots', 'files', 'head', 'consumers', 'branch list', 'tag list'):\n"
+    run += "    assert main.main([*command.split(), 'demo.orders', '--warehouse', sys.argv[1]]) == 0\n"
+    loaded = _loaded(
+        "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()):\n" + _indented(run),
+        str(tmp_path),
+    )
+    assert [
+        one for one in _needless(loaded) if not one.startswith((f"{ENGINE}.cli", f"{ENGINE}.spark.type_ddl"))
+    ] == []
+    assert _count(loaded) <= 245
+
+
+def _indented(program: str) -> str:
+    return "".join(f"    {line}\n" for line in program.splitlines())

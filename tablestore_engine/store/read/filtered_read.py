@@ -108,9 +108,6 @@ def _blocks(
     limit: int | None,
 ) -> Iterator[pa.Table]:
     """Rows of the plan, a step at a time."""
-    from tablestore_engine.store.read.key_lookup import keys_by_file
-    from tablestore_engine.store.rows.matching_rows import possible_groups
-
     if limit == 0:
         return
     if wanted is None:
@@ -119,6 +116,9 @@ def _blocks(
             names = result_schema(plan.schema, columns).names
             yield from reader.read_visible_blocks(file, names, rows_max=step, parallel=True)
         return
+    from tablestore_engine.store.read.key_lookup import keys_by_file
+    from tablestore_engine.store.rows.matching_rows import possible_groups
+
     read, files = _FilteredRead(reader, wanted, columns), wanted.prune(plan.files)
     keys = keys_by_file(reader, files, wanted)
     if keys is not None:

@@ -100,7 +100,7 @@ class SystemViews:
                 yield (*_place(one), name, position, default, "YES" if nullable else "NO", kind, comment)
 
     def _table_columns(self, one: RelationInfo) -> Sequence[tuple[str, str | None, bool, str, str | None]]:
-        from tablestore_engine.spark.spark_types import shown_type
+        from tablestore_engine.spark.type_ddl import shown_type
 
         seen = self.stores.find_seen(one.identifier)
         if seen is None:  # dropped meanwhile

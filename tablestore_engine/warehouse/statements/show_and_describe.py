@@ -11,7 +11,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.fetch_rows import Fetched
-from tablestore_engine.spark.spark_types import shown_type
+from tablestore_engine.spark.type_ddl import shown_type
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.sql.statement import Show

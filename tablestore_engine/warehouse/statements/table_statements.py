@@ -12,7 +12,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.resolved_names import ResolvedView
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
-from tablestore_engine.spark.spark_types import fields_from_spark, shown_type
+from tablestore_engine.spark.spark_types import fields_from_spark
+from tablestore_engine.spark.type_ddl import shown_type
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.sql.parser import not_offered
 from tablestore_engine.warehouse.statements.running_statement import RunningStatement, StatementResult

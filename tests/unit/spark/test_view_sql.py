@@ -16,7 +16,8 @@ from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.data_type import STRING, DataField, DataType
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import parse_type
-from tablestore_engine.spark.spark_types import fields_from_spark, from_spark_type, spark_ddl, spark_type
+from tablestore_engine.spark.spark_types import fields_from_spark, from_spark_type, spark_type
+from tablestore_engine.spark.type_ddl import spark_ddl
 from tablestore_engine.spark.view_sql import (
     ROWS,
     FileGroup,
