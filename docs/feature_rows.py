@@ -151,14 +151,14 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         ),
         _has("ignore-delete", f"{STORE}/test_first_row.py::test_retraction_is_refused_or_ignored"),
         _refuses(
-            "aggregate functions of other libraries",
-            "their bytes have no Python writer",
+            "aggregate functions rbm64 and sketches",
+            "their bytes are those of a Java library",
             "aggregate function",
         ),
         _other(
             "options of aggregate functions that are not built, older names of ignore-delete",
             "`ignore-delete`",
-            r"fields\..+\.(nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
+            r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)|"
             r"(partial-update|first-row|deduplicate)\.ignore-delete",
         ),
         _refuses("other merge engines", "rows would be combined by another rule", "merge engine"),

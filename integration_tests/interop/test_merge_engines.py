@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyroaring import BitMap
 
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.oracle import Kinded
@@ -79,9 +80,71 @@ def _unordered(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
+def _without_order(at: int) -> Callable[[Sequence[Row]], list[Row]]:
+    """The array at this place in an order of its own: that of rows by nested key is Java's hash table's."""
+
+    def form(rows: Sequence[Row]) -> list[Row]:
+        return [(*row[:at], *_unordered([row[at : at + 1]])[0], *row[at + 1 :]) for row in rows]
+
+    return form
+
+
 _CENTS = [Decimal("0.01"), Decimal("-7.25"), Decimal("120.00")]
 _MAPS = [[("a", 1)], [("b", 2), ("a", 9)], [("c", None)], []]
+_ROW: Type = ("ROW", (("k", "INT"), ("t", "STRING")))
+_ROWS = (
+    [{"k": 1, "t": "a"}],
+    [{"k": 2, "t": "b"}, {"k": 1, "t": "c"}, {"k": 2, "t": None}],
+    [],
+    [None, {"k": None, "t": "d"}],
+)
+_TIMED = (
+    [("x", {"k": 1, "t": "10"})],
+    [("x", {"k": 2, "t": "9"}), ("y", {"k": 3, "t": None})],
+    [("y", {"k": 4, "t": "ä"}), ("z", None)],
+    [("x", None), ("z", {"k": 5, "t": "10"})],
+)
+_BITMAPS = tuple(
+    bytes((one.run_optimize() and one.serialize()) or one.serialize())
+    for one in (BitMap(range(5, 90)), BitMap([1, 7, 70_000]), BitMap(range(0, 60, 2)), BitMap())
+)
+_NESTED: dict[str, Type] = {
+    "a": ("ARRAY", _ROW),
+    "b": ("ARRAY", _ROW),
+    "c": ("ARRAY", _ROW),
+    "m": ("MAP", "STRING", _ROW),
+    "r": "BYTES",
+}
+_NESTED_FUNCTIONS = {
+    "fields.a.aggregate-function": "nested_update",
+    "fields.b.aggregate-function": "nested_update",
+    "fields.b.nested-key": "k",
+    "fields.c.aggregate-function": "nested_update",
+    "fields.c.count-limit": "3",
+    "fields.m.aggregate-function": "merge_map_with_keytime",
+    "fields.r.aggregate-function": "rbm32",
+}
+_NESTED_VALUES = {"a": _ROWS, "b": _ROWS, "c": _ROWS, "m": _TIMED, "r": _BITMAPS}
 ENGINES: dict[str, Engine] = {
+    "nested": Engine(
+        _NESTED,
+        {"merge-engine": "aggregation", **_NESTED_FUNCTIONS},
+        form=_without_order(2),
+        values=_NESTED_VALUES,
+    ),
+    "nested-retractions": Engine(
+        {"a": ("ARRAY", _ROW), "b": ("ARRAY", _ROW), "c": ("ARRAY", _ROW)},
+        {"merge-engine": "aggregation", **{k: v for k, v in _NESTED_FUNCTIONS.items() if k[7] in "abc"}},
+        kinds=("+I", "+I", "+U", "-U", "-D"),
+        form=_without_order(2),
+        values=_NESTED_VALUES,
+    ),
+    "nested-groups": Engine(
+        {"g": "INT", **_NESTED},
+        {"merge-engine": "partial-update", "fields.g.sequence-group": "a,b,c,m,r", **_NESTED_FUNCTIONS},
+        form=_without_order(3),
+        values={"g": range(4), **_NESTED_VALUES},
+    ),
     "sums": Engine(
         {
             "i": "INT",

@@ -185,7 +185,9 @@ CAPABILITIES: tuple[Capability, ...] = (
         f"only {', '.join(MERGE_ENGINES)} is implemented; other engines combine rows",
     ),
     Capability(
-        "aggregate function", _other_function, f"only {', '.join(AGGREGATE_FUNCTIONS)} are known",
+        "aggregate function", _other_function,
+        f"only {', '.join(AGGREGATE_FUNCTIONS)} are known; rbm64 and sketches have bytes of a Java library",
+        fix="use another function (rbm32, collect with distinct), or write the table in an engine that has this one",
     ),
     Capability(
         "changelog producer", option_in("changelog-producer", allowed=("none", "lookup", "input")),

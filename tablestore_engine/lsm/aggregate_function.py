@@ -19,12 +19,17 @@ from tablestore_engine.lsm.version_groups import VersionGroups
 
 @dataclass(frozen=True)
 class AggregatedColumn:
-    """A column and the options of its function: `distinct`, `delimiter` (of listagg)."""
+    """A column and the options of its function: `distinct`, `delimiter` (of listagg), `nested_key` and `count_limit`
+    (of nested_update), `time` (of merge_map_with_keytime).
+    """
 
     name: str
     type: DataType
     distinct: bool = False
     delimiter: str = ","
+    nested_key: tuple[str, ...] = ()
+    count_limit: int | None = None
+    time: str = ""
 
 
 class AggregateFunction(ABC):

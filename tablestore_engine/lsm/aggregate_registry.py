@@ -14,6 +14,11 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.lsm.aggregate_collections import make_collect, make_listagg, make_merge_map
 from tablestore_engine.lsm.aggregate_function import AggregatedColumn, AggregateFunction
 from tablestore_engine.lsm.aggregate_numbers import make_number
+from tablestore_engine.lsm.aggregate_one_by_one import (
+    make_bitmap,
+    make_merge_map_with_keytime,
+    make_nested_update,
+)
 from tablestore_engine.lsm.aggregate_picks import First, Last, make_boolean, make_extreme
 from tablestore_engine.options import FieldOptions
 
@@ -32,6 +37,9 @@ FUNCTIONS: dict[str, Make] = {
     "bool_or": lambda column: make_boolean(column, largest=True),
     "collect": make_collect,
     "merge_map": make_merge_map,
+    "merge_map_with_keytime": make_merge_map_with_keytime,
+    "nested_update": make_nested_update,
+    "rbm32": make_bitmap,
 }
 
 
@@ -46,6 +54,12 @@ def make_function(name: str, field: DataField, options: FieldOptions) -> Aggrega
             fix="use one of these, or another engine for this table",
         )
     column = AggregatedColumn(
-        field.name, field.type, options.is_distinct(field.name), options.delimiter(field.name)
+        field.name,
+        field.type,
+        options.is_distinct(field.name),
+        options.delimiter(field.name),
+        options.nested_key(field.name),
+        options.count_limit(field.name),
+        options.time_field(field.name),
     )
     return make(column)

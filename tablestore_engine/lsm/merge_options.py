@@ -15,8 +15,14 @@ from tablestore_engine.options import DEFAULT_FUNCTION, FieldOptions, OptionSet
 
 _AGGREGATING = ("aggregation", "partial-update")
 _NO_FUNCTIONS = "aggregate functions need a key, and merge-engine aggregation or partial-update"
-_OF_FUNCTIONS = ("aggregate-function", "ignore-retract", "distinct", "list-agg-delimiter")
-_READ_BY = {"distinct": ("listagg", "collect"), "list-agg-delimiter": ("listagg",)}
+_READ_BY = {
+    "distinct": ("listagg", "collect"),
+    "list-agg-delimiter": ("listagg",),
+    "nested-key": ("nested_update",),
+    "count-limit": ("nested_update",),
+    "ts-field": ("merge_map_with_keytime",),
+}
+_OF_FUNCTIONS = ("aggregate-function", "ignore-retract", *_READ_BY)
 _OF_ENGINES = {
     "aggregation.remove-record-on-delete": "aggregation",
     "partial-update.remove-record-on-delete": "partial-update",

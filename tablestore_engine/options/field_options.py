@@ -1,7 +1,8 @@
 """Options of single columns, `fields.<column>.<name>`: which there are, and what a table says of each column.
 
 CHANGE     the options of a column (options fields.<column>.ignore-retract, fields.<column>.distinct,
-           fields.<column>.list-agg-delimiter)
+           fields.<column>.list-agg-delimiter, fields.<column>.nested-key, fields.<column>.count-limit,
+           fields.<column>.ts-field)
 INVARIANT  a key names its columns by the text between `fields.` and the last name; only sequence groups name several.
 """
 
@@ -22,7 +23,16 @@ AGGREGATE_FUNCTIONS = (
         "first_value",
         "first_non_null_value",
     ),
-    *("listagg", "bool_and", "bool_or", "collect", "merge_map"),
+    *(
+        "listagg",
+        "bool_and",
+        "bool_or",
+        "collect",
+        "merge_map",
+        "merge_map_with_keytime",
+        "nested_update",
+        "rbm32",
+    ),
 )
 DEFAULT_FUNCTION = "fields.default-aggregate-function"
 _OF_COLUMN = re.compile(r"fields\.(?P<columns>.+)\.(?P<name>[a-z-]+)")
@@ -71,6 +81,19 @@ class FieldOptions:
         """Of listagg."""
         found = self._of(column, "list-agg-delimiter")
         return "," if found is None else found
+
+    def nested_key(self, column: str) -> tuple[str, ...]:
+        """Of nested_update; () without."""
+        return tuple(one.strip() for one in (self._of(column, "nested-key") or "").split(",") if one.strip())
+
+    def count_limit(self, column: str) -> int | None:
+        """Of nested_update."""
+        found = self._of(column, "count-limit")
+        return None if found is None else int(found)
+
+    def time_field(self, column: str) -> str:
+        """Of merge_map_with_keytime; empty: the last column of the row."""
+        return (self._of(column, "ts-field") or "").strip()
 
     def keys(self, name: str) -> Mapping[str, FieldKey]:
         """The keys that set this option for some columns."""

@@ -64,7 +64,7 @@ NOT_BUILT = (
     ),
     # which rows and changes there are
     NotBuilt(
-        r"fields\..+\.(nested-key|nested-key-null-strategy|nested-sequence-field|count-limit|ts-field)|"
+        r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)|"
         r"(partial-update|first-row|deduplicate)\.ignore-delete",
         "no merge engine that is built reads it",
         _OFF,

@@ -18,8 +18,10 @@ import pyarrow.parquet as pq
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import new_schema
+from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.log.kafka import kafka_client, kafka_topic, topic_settings
 from tablestore_engine.log.kafka.settings import LogSettings, resolve_log
 from tablestore_engine.log.message_envelope import EncodedRows, encode_rows, plan_envelope
@@ -163,6 +165,8 @@ def _changelog_with(base: Options) -> See:
 _AGGREGATION = {"merge-engine": "aggregation"}
 _PARTIAL = {"merge-engine": "partial-update"}
 _SUM = {"fields.n.aggregate-function": "sum"}
+_NESTED_ROW = pa.struct([("k", pa.int32()), ("t", pa.string())])
+_ROWS = type_from_arrow(pa.list_(_NESTED_ROW))
 _LISTAGG = {"fields.name.aggregate-function": "listagg"}
 
 
@@ -176,6 +180,20 @@ def _merged_row(base: Options, *, deletes: bool = False, n: int = 4) -> See:
         if deletes:
             refused = _code(lambda: delete(store, row(1, "b", n)))
             return refused, rows_of(store)
+        return rows_of(store)
+
+    return see
+
+
+def _nested_values(function: str, type_: DataType, first: object, second: object) -> See:
+    """What two values of a nested column become."""
+
+    def see(root: Path, options: Options) -> object:
+        columns = {"id": "BIGINT", "v": type_}
+        base = {**_AGGREGATION, "fields.v.aggregate-function": function}
+        store = make_table(root, columns=columns, options={**base, **options})
+        for value in (first, second):
+            put(store, {"id": 1, "v": value})
         return rows_of(store)
 
     return see
@@ -673,5 +691,25 @@ EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
         "fields.name.list-agg-delimiter",
         (None, "; "),
         _merged_row({**_AGGREGATION, **_LISTAGG}),
+    ),
+    "fields.<column>.nested-key": (
+        "fields.v.nested-key",
+        (None, "k"),
+        _nested_values("nested_update", _ROWS, [{"k": 1, "t": "a"}], [{"k": 1, "t": "b"}]),
+    ),
+    "fields.<column>.count-limit": (
+        "fields.v.count-limit",
+        (None, "1"),
+        _nested_values("nested_update", _ROWS, [{"k": 1, "t": "a"}], [{"k": 2, "t": "b"}]),
+    ),
+    "fields.<column>.ts-field": (
+        "fields.v.ts-field",
+        (None, "k"),
+        _nested_values(
+            "merge_map_with_keytime",
+            type_from_arrow(pa.map_(pa.int32(), pa.struct([("k", pa.string()), ("t", pa.string())]))),
+            [(1, {"k": "2", "t": "1"})],
+            [(1, {"k": "1", "t": "2"})],
+        ),
     ),
 }

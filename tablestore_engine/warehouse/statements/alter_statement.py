@@ -61,14 +61,14 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
         case DropColumns(names=names, nested=nested, if_exists=if_exists):
             for path in nested:
                 if not if_exists or has_nested(schema, path):
-                    schema = drop_nested(schema, path)
+                    schema = _read_by_options(drop_nested(schema, path))
             for name in names:
                 if not if_exists or name in schema.field_names:
                     schema = drop_column(schema, name)
             return schema
         case RenameColumn(old=old, new=new, parents=parents):
             if parents:
-                return rename_nested(schema, (*parents, old), new)
+                return _read_by_options(rename_nested(schema, (*parents, old), new))
             return rename_column(schema, old, new)
         case AlterColumn():
             return _alter_column(schema, action, columns)
@@ -78,6 +78,12 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
             return _unset_options(schema, keys, if_exists=if_exists)
         case _:
             raise FixRequest("TS1021", "ALTER TABLE cannot do this", why=str(action), fix="see docs/sql.md")
+
+
+def _read_by_options(schema: TableSchema) -> TableSchema:
+    """The schema, unless an option of its merge engine names a nested column that is gone. Raises FixRequest TS1665."""
+    check_merge_options(schema)
+    return schema
 
 
 def _add_columns(schema: TableSchema, action: AddColumns, columns: tuple[DataField, ...]) -> TableSchema:

@@ -80,7 +80,6 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"deletion-vectors.merge-on-read": "true"}, False),
         ({"primary-key.nullable": "true"}, False),
         ({"bucket": "0"}, False),
-        ({"changelog-producer": "input"}, True),
         ({"changelog-producer": "full-compaction"}, True),
         ({"file.format": "orc"}, True),
         ({"file.format.per.level": "0:avro"}, True),
@@ -183,7 +182,6 @@ def test_the_table_is_complete() -> None:
         {"commit.callbacks": "com.example.Told"},
         {"metastore.partitioned-table": "true"},
         {"changelog.time-retained": "7 d"},
-        {"changelog-producer.row-deduplicate-ignore-fields": "v"},
     ],
 )
 def test_table_whose_promise_a_write_would_break_is_read_only(options: dict[str, str]) -> None:

@@ -63,7 +63,13 @@ COLUMNS = {"id": "BIGINT", "n": "INT", "t": "STRING", "at": "INT", "u": "STRING"
         ({**AGGREGATION, "fields.n.aggregate-function": "collect"}, "TS1662"),
         ({**AGGREGATION, "fields.n.aggregate-function": "merge_map"}, "TS1662"),
         ({**AGGREGATION, "fields.n.aggregate-function": "bool_or"}, "TS1662"),
-        ({**AGGREGATION, "fields.n.aggregate-function": "rbm32"}, "TS1661"),
+        ({**AGGREGATION, "fields.n.aggregate-function": "rbm64"}, "TS1661"),
+        ({**AGGREGATION, "fields.n.aggregate-function": "rbm32"}, "TS1662"),
+        ({**AGGREGATION, "fields.n.aggregate-function": "nested_update"}, "TS1662"),
+        ({**AGGREGATION, "fields.n.aggregate-function": "merge_map_with_keytime"}, "TS1662"),
+        ({**AGGREGATION, "fields.n.nested-key": "a"}, "TS1658"),
+        ({**AGGREGATION, "fields.n.count-limit": "2"}, "TS1658"),
+        ({**AGGREGATION, "fields.n.ts-field": "a"}, "TS1658"),
         (
             {
                 **AGGREGATION,

@@ -16,6 +16,9 @@ _OF_COLUMN = {
     "ignore_retract": "ignore-retract",
     "distinct": "distinct",
     "list_agg_delimiter": "list-agg-delimiter",
+    "nested_key": "nested-key",
+    "count_limit": "count-limit",
+    "ts_field": "ts-field",
     "sequence_group": "sequence-group",
     "stats_mode": "stats-mode",
 }
