@@ -10,7 +10,7 @@ import pytest
 
 from tablestore_engine.api import Engine
 from tablestore_engine.datasource.source_options import parse_address, parse_write
-from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter
+from tablestore_engine.datasource.spark_source import TablestoreStreamWriter
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.errors import TablestoreError

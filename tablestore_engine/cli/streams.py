@@ -3,21 +3,35 @@
 CHANGE     `tablestore streams`
 INVARIANT  nothing is read but metadata, no broker is asked, no JVM starts.
 INVARIANT  the exit status is 1 when a table cannot go on by itself; the file for Prometheus is written first.
+CHANGE     the Prometheus metrics of `tablestore streams`
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tablestore_engine.api import stream_lags
 from tablestore_engine.cli.output import print_json, print_table, say, to_utc
-from tablestore_engine.cli.prometheus_text import write_metrics
-from tablestore_engine.cli.stream_metrics import render_metrics
+from tablestore_engine.cli.prometheus_text import Family, Record, at, render_families, write_metrics
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
 from tablestore_engine.ui.lag_records import lag_record
+
+_METRICS: tuple[Family, ...] = (
+    ("up", "1 when the table can follow this source", lambda one: one["trouble"] is None),
+    ("lag_snapshots", "Snapshots of the source that the table has not processed", at("lag", "snapshots")),
+    ("lag_rows", "Changed rows of them", at("lag", "rows")),
+    ("lag_seconds", "For how long the oldest of them has been committed", at("lag", "seconds")),
+    ("committed_timestamp_seconds", "When the table was written last", at("committed_seconds")),
+)
+
+
+def render_metrics(records: Sequence[Record]) -> str:
+    """One family after the other, tables in the order given."""
+    return render_families("tablestore_stream", ("table", "follows"), _METRICS, records)
+
 
 Run = Callable[[argparse.Namespace], int]
 _COLUMNS = (

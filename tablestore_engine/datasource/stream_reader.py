@@ -7,10 +7,18 @@ INVARIANT  a consumer's progress is the end of a batch that Spark has committed,
            the first batch is planned, so that what the batch needs cannot expire.
 DANGER     Spark makes two readers of a query: this process keeps one, the workers have a pickled other. Nothing passes
            between them but slices.
+
+    {"version": 1, "begin": {position}, "end": {position}}      position: see stream/position.py
+
+INVARIANT  a batch is planned from its own end offset alone, never from the start that Spark hands along. After a crash
+           in the first batch Spark asks for an initial offset again, and gets another one when the table has moved on:
+           rows would come twice, or never. What `begin` says is written down before the first row is read.
+INVARIANT  equal offsets are equal texts: Spark compares them so, and would run an empty batch for each other text.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -25,7 +33,6 @@ from tablestore_engine.datasource.kind_policy import ALL_KINDS, KindPolicy
 from tablestore_engine.datasource.open_table import open_store
 from tablestore_engine.datasource.slices import Slice, read_slice
 from tablestore_engine.datasource.source_options import TableAddress, parse_stream
-from tablestore_engine.datasource.stream_offset import INITIAL, StreamOffset, decode_offset, encode_offset
 from tablestore_engine.datasource.stream_versions import (
     ReadAllAvailable,
     ReadLimit,
@@ -39,8 +46,50 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.stream.consumer_progress import ConsumerProgress
 from tablestore_engine.stream.open_stream import begin_in_files
-from tablestore_engine.stream.position import Part, Position
+from tablestore_engine.stream.position import Part, Position, decode_position, encode_position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
+
+_VERSION = 1
+INITIAL: Mapping[str, Any] = {"version": _VERSION}
+
+
+@dataclass(frozen=True)
+class StreamOffset:
+    """Everything from `begin` to `end` is the batch; what follows begins at `end`."""
+
+    begin: Position
+    end: Position
+
+
+def encode_offset(offset: StreamOffset) -> dict[str, Any]:
+    """What Spark is given."""
+    return {
+        "version": _VERSION,
+        "begin": json.loads(encode_position(offset.begin)),
+        "end": json.loads(encode_position(offset.end)),
+    }
+
+
+def decode_offset(value: Mapping[str, Any]) -> StreamOffset | None:
+    """None for INITIAL. Raises FixRequest TS1444, TS1334."""
+    if not isinstance(value, Mapping) or value.get("version") != _VERSION:
+        raise _unreadable(value)
+    if dict(value) == INITIAL:
+        return None
+    try:
+        begin, end = value["begin"], value["end"]
+    except KeyError:
+        raise _unreadable(value) from None
+    return StreamOffset(decode_position(json.dumps(begin)), decode_position(json.dumps(end)))
+
+
+def _unreadable(value: object) -> FixRequest:
+    return FixRequest(
+        "TS1444",
+        "an offset of the checkpoint cannot be read",
+        why=f"expected one of version {_VERSION} of tablestore, got {str(value)[:200]}",
+        fix="give the query the checkpoint that it wrote, with its sources in the same order, or a new checkpoint",
+    )
 
 
 @dataclass

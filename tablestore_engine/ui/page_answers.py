@@ -3,6 +3,7 @@
 INVARIANT  an answer is a record of its own: what cannot be read is `trouble` in it, never an exception.
 INVARIANT  one answer at a time reads rows, and brokers are asked for one table at a time: many tabs cannot pile up
            work. Brokers that did not answer are not asked again for a while.
+INVARIANT  columns, rows and count are of one state; files after the last shown row are not opened.
 """
 
 from __future__ import annotations
@@ -13,12 +14,31 @@ from functools import partial
 
 from tablestore_engine.api import Engine, RetryError, TablestoreError
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.ui.compared_rows import read_difference
-from tablestore_engine.ui.first_rows import read_first_rows
+from tablestore_engine.ui.commit_records import Record
+from tablestore_engine.ui.compared_rows import COLUMNS_MAX, read_difference, shown_cells
 from tablestore_engine.ui.page_section import PagePart, PartTrouble, explain_trouble, read_part
 from tablestore_engine.ui.snapshot_pages import read_snapshot_page
 from tablestore_engine.ui.table_facts import read_streams, read_summary, read_table, read_topic
+
+ROWS_MAX = 20
+
+
+def read_first_rows(engine: Engine, name: str) -> Record:
+    """At most ROWS_MAX rows of the newest snapshot as text, in no order. Raises NotFound TS1414."""
+    table = engine.table(name)
+    plan = table.scan(limit=ROWS_MAX).plan_needed()
+    names = plan.schema.field_names[:COLUMNS_MAX]
+    batches = table.store.read_batches(plan, list(names), limit=ROWS_MAX)
+    rows = [row for batch in batches for row in row_dicts(batch)]
+    return {
+        "columns": list(names),
+        "rows": [shown_cells(row, names) for row in rows],
+        "total": plan.visible_rows + plan.rows_behind,
+        "more_columns": len(plan.schema.field_names) - len(names),
+    }
+
 
 Query = Mapping[str, Sequence[str]]
 NAMES_MAX = 40

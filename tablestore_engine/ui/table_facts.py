@@ -7,19 +7,72 @@ INVARIANT  nothing here asks a broker, starts a JVM, or reads rows. What may tak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 
 from tablestore_engine.api import Engine, Table, stream_lags
 from tablestore_engine.errors import NotFound, TablestoreError
 from tablestore_engine.runtime.moments import moment_text
 from tablestore_engine.spi import DAMAGED, STATE_POSITION, is_credential, short_name
-from tablestore_engine.ui.bucket_sizes import read_bucket_sizes
+from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.ui.commit_records import Record
 from tablestore_engine.ui.lag_records import lag_record, status_record
 from tablestore_engine.ui.page_section import PagePart, read_part
 from tablestore_engine.ui.snapshot_pages import read_horizon, read_snapshot_page
 from tablestore_engine.ui.staged_records import staged_record, waits_each
 from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
+
+BUCKETS_MAX = 60
+
+
+@dataclass
+class FileSums:
+    """`deleted`: rows in the files that are no part of the table any more."""
+
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    deleted: int = 0
+
+    def add(self, file: StoredFile) -> None:
+        """One more file."""
+        self.files += 1
+        self.bytes += file.meta.file_size
+        self.rows += file.meta.row_count
+        self.deleted += file.meta.row_count - file.visible_rows
+
+    def as_record(self) -> dict[str, int]:
+        """Names as in `tablestore files --json`."""
+        return {"files": self.files, "bytes": self.bytes, "rows": self.rows, "deleted": self.deleted}
+
+
+def read_bucket_sizes(table: Table) -> dict[str, object]:
+    """Sums by level; and by bucket and level of the largest BUCKETS_MAX buckets."""
+    return sum_files(table.scan().plan().files)
+
+
+def sum_files(files: Iterable[StoredFile]) -> dict[str, object]:
+    """Of these files. Largest buckets first; `more` counts the buckets that are left out."""
+    levels: dict[int, FileSums] = {}
+    buckets: dict[tuple[str, int], dict[int, FileSums]] = {}
+    for file in files:
+        level = file.meta.level
+        levels.setdefault(level, FileSums()).add(file)
+        place = (file.partition_path.strip("/"), file.bucket)
+        buckets.setdefault(place, {}).setdefault(level, FileSums()).add(file)
+    largest = sorted(buckets.items(), key=lambda one: (-sum(sums.bytes for sums in one[1].values()), one[0]))
+    return {
+        "levels": _level_records(levels),
+        "buckets": [
+            {"partition": partition, "bucket": bucket, "levels": _level_records(found)}
+            for (partition, bucket), found in largest[:BUCKETS_MAX]
+        ],
+        "more": max(len(largest) - BUCKETS_MAX, 0),
+    }
+
+
+def _level_records(levels: dict[int, FileSums]) -> list[dict[str, int]]:
+    return [{"level": level, **levels[level].as_record()} for level in sorted(levels)]
 
 
 def read_table(engine: Engine, name: str, now_ms: int) -> Record:

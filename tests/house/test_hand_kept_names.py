@@ -20,7 +20,7 @@ from tablestore_engine.catalog.functions import FunctionDefinition, decode_funct
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.read_log import TableRead
 from tablestore_engine.catalog.views import ViewDefinition, decode_view, encode_view
-from tablestore_engine.datasource.stream_offset import StreamOffset, decode_offset, encode_offset
+from tablestore_engine.datasource.stream_reader import StreamOffset, decode_offset, encode_offset
 from tablestore_engine.errors import Area
 from tablestore_engine.format.consumer import Consumer, decode_consumer, encode_consumer
 from tablestore_engine.format.data_file import DataFileMeta

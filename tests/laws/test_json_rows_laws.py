@@ -16,10 +16,9 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.log.decode import LogMessage, decode_rows
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, UNSAID, Messages
-from tablestore_engine.log.json_rows import read_json_rows
 from tablestore_engine.log.log_formats import LogFormats, ValueFormat
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
-from tablestore_engine.log.message_rows import decode_messages
+from tablestore_engine.log.message_rows import decode_messages, read_json_rows
 from tests.doses import examples
 from tests.unit.log.format_world import EVERY, KEY, rows
 

@@ -14,11 +14,16 @@ CRASH      log.begin, log.rows, log.marker: nothing is visible, the next open ab
 Return     when publish_pending returns, read_committed consumers see what it sent
 INVARIANT  rows become visible only after their snapshot exists, since they are read from it (P2).
 INVARIANT  an unknown outcome is read back as P, never guessed (P4).
+CHANGE     how often, and after which pause, a publication is retried
+Rule       an error that another try may heal, or another publisher that took over; within the time of the call; at most
+           TROUBLES_MAX errors and FENCES_MAX takeovers
+Pause      exponential backoff with jitter: 0.1 s times 2 for each failed try, times a factor of 0.5 to 1.5
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType, TracebackType
 
 from confluent_kafka import KafkaException
@@ -29,13 +34,13 @@ from tablestore_engine.log.avro_schema import SchemaIds, avro_schemas
 from tablestore_engine.log.changes import PublishReport, ReadChanges, ReadState, SnapshotChanges
 from tablestore_engine.log.kafka.commit_marker import CommitMarker, Progress
 from tablestore_engine.log.kafka.eventual_log import EventualCall, publish_eventual
+from tablestore_engine.log.kafka.kafka_client import FENCED, code_of
 from tablestore_engine.log.kafka.kafka_log import KafkaLog
 from tablestore_engine.log.kafka.kafka_producer import LogProducer
 from tablestore_engine.log.kafka.kafka_topic import check_topics, check_use, find_settled_topics
 from tablestore_engine.log.kafka.log_errors import translate
 from tablestore_engine.log.kafka.log_lifecycle import open_progress
 from tablestore_engine.log.kafka.publish_progress import PublishProgress, silent
-from tablestore_engine.log.kafka.publisher_retry import PublisherRetry
 from tablestore_engine.log.kafka.schema_registry import SchemaRegistry
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.kafka.transactional_publish import (
@@ -48,6 +53,33 @@ from tablestore_engine.log.kafka.transactional_publish import (
 )
 from tablestore_engine.log.kafka.unconfirmed_records import KafkaTopic
 from tablestore_engine.log.sink import FindCommit, PrepublishedCommit
+
+TROUBLES_MAX = 3
+FENCES_MAX = 5
+_PAUSE_SECONDS = 0.1
+
+
+@dataclass
+class PublisherRetry:
+    """Of one call. `troubles`: tries that failed by an error; `fences`: by another publisher that took over."""
+
+    troubles: int = 0
+    fences: int = 0
+
+    def next_pause(
+        self, error: Exception, final: TablestoreError, *, is_in_time: bool, jitter: float
+    ) -> float | None:
+        """Counts the error. Seconds before the next try, None where there is none and `final` is the answer.
+
+        `jitter`: from 0 to 1.
+        """
+        is_fenced = isinstance(error, KafkaException) and code_of(error) in FENCED
+        self.fences += is_fenced
+        self.troubles += not is_fenced
+        is_worth_it = isinstance(final, RetryError) or is_fenced
+        if not (is_worth_it and is_in_time and self.troubles <= TROUBLES_MAX and self.fences <= FENCES_MAX):
+            return None
+        return _PAUSE_SECONDS * 2.0 ** (self.troubles + self.fences) * (0.5 + jitter)
 
 
 class Publisher:

@@ -5,7 +5,7 @@ Steps      few rows come to memory and are written like any others. Many are dea
            (spark/write_job.py). Without buckets a portion after the other does
 WHY        Spark's writers in Python cannot shuffle rows to their buckets, nor start a job when they commit.
 INVARIANT  rows keep their order: files in the order of the tasks, and rows of a bucket as they came.
-CRASH      the files stay; nothing names them. The batch that comes again leaves others (datasource/spark_writers.py).
+CRASH      the files stay; nothing names them. The batch that comes again leaves others (datasource/spark_source.py).
 """
 
 from __future__ import annotations

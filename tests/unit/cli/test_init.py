@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
+from tablestore_engine.cli.init import project_files, project_name
 from tablestore_engine.cli.main import main
-from tablestore_engine.cli.project_files import project_files, project_name
 
 ROOT = Path(__file__).parents[3]
 

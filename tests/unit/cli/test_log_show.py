@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tablestore_engine.api import LogStatus
-from tablestore_engine.cli.log_metrics import render_metrics
+from tablestore_engine.cli.log import render_metrics
 from tablestore_engine.cli.prometheus_text import write_metrics
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.sink import EarlyState, LogState, LogWriter

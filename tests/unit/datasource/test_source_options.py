@@ -17,9 +17,9 @@ from tablestore_engine.datasource.source_options import (
     parse_write,
     shows_changes,
 )
-from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter
+from tablestore_engine.datasource.spark_source import TablestoreStreamWriter
 from tablestore_engine.datasource.staged_write import TableWrite
-from tablestore_engine.datasource.stream_offset import INITIAL, decode_offset
+from tablestore_engine.datasource.stream_reader import INITIAL, decode_offset
 from tablestore_engine.errors import EngineBug, FixRequest, TablestoreError
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import new_schema

@@ -11,7 +11,7 @@ import pytest
 
 from tablestore_engine.api import Engine
 from tablestore_engine.datasource.source_options import parse_address, parse_write
-from tablestore_engine.datasource.spark_writers import TablestoreStreamWriter, TablestoreWriter
+from tablestore_engine.datasource.spark_source import TablestoreStreamWriter, TablestoreWriter
 from tablestore_engine.datasource.staged_write import StagedMessage, TableWrite
 from tablestore_engine.errors import FixData, FixRequest, NotFound
 from tests.unit.datasource.query_world import struct

@@ -15,11 +15,10 @@ import pytest
 
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.type_text import parse_type, type_to_text
-from tablestore_engine.ingest.canal_maxwell_ogg import CanalJson, MaxwellJson, OggJson
+from tablestore_engine.ingest.canal_maxwell_ogg import CanalJson, MaxwellJson, OggJson, mysql_row
 from tablestore_engine.ingest.change_event import UNREADABLE
 from tablestore_engine.ingest.connect_types import avro_row, connect_row
 from tablestore_engine.ingest.debezium import DebeziumJson
-from tablestore_engine.ingest.mysql_types import mysql_row
 from tablestore_engine.ingest.plain_values import inferred_type, plain_column
 from tablestore_engine.ingest.wire_types import WireType, wire_column
 from tablestore_engine.log.avro_decode import AvroRecord

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.log.kafka.publisher_retry import FENCES_MAX, TROUBLES_MAX, PublisherRetry
+from tablestore_engine.log.kafka.publisher import FENCES_MAX, TROUBLES_MAX, PublisherRetry
 
 AWAY = RetryError("TS1799", "the brokers are away", why="-", fix="-")
 WRONG = FixRequest("TS1798", "the log-in is refused", why="-", fix="-")

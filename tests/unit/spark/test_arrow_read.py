@@ -15,8 +15,8 @@ from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_file import EMPTY_STATS, DataFileMeta
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.schema import new_schema
-from tablestore_engine.spark import arrow_read
-from tablestore_engine.spark.arrow_read import ArrowRead, FilePart, cut_slices
+from tablestore_engine.spark import arrow_relation
+from tablestore_engine.spark.arrow_relation import ArrowRead, FilePart, cut_slices
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.predicate import ANYTHING, Compare, OneOf
@@ -89,7 +89,7 @@ def test_row_groups_that_cannot_match_are_not_decoded(
 
 def test_batches_are_small_enough_for_the_jvm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No batch has more rows than one message may have, and all have the asked schema."""
-    monkeypatch.setattr(arrow_read, "BATCH_ROWS", 7)
+    monkeypatch.setattr(arrow_relation, "BATCH_ROWS", 7)
     path = tmp_path / "f.parquet"
     pq.write_table(pa.table({"id": range(50), "n": pa.array(range(50), pa.int32())}), path)
     target = pa.schema([("n", pa.int32())])

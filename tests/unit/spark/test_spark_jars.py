@@ -9,7 +9,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from tablestore_engine.spark.spark_jars import identity_of, jars_folder
+from tablestore_engine.spark.class_archive import identity_of, jars_folder
 
 
 def make_jar(path: Path, **entries: str) -> Path:

@@ -10,12 +10,10 @@ import pytest
 
 from tablestore_engine.api import Engine, FixRequest, NotFound, RetryError, WriteSpec
 from tablestore_engine.ui import table_facts
-from tablestore_engine.ui.bucket_sizes import BUCKETS_MAX, sum_files
 from tablestore_engine.ui.compared_rows import parse_end, read_difference
-from tablestore_engine.ui.first_rows import read_first_rows
-from tablestore_engine.ui.page_answers import PageAnswers
+from tablestore_engine.ui.page_answers import PageAnswers, read_first_rows
 from tablestore_engine.ui.page_section import explain_trouble, read_part
-from tablestore_engine.ui.table_facts import read_streams, read_summary, read_table
+from tablestore_engine.ui.table_facts import BUCKETS_MAX, read_streams, read_summary, read_table, sum_files
 from tests.unit.store.table_world import make_table, put, row
 from tests.unit.store.test_changelog import foreign_level_zero
 from tests.unit.ui.conftest import World
