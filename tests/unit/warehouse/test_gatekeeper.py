@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -131,6 +132,53 @@ def test_a_refusal_is_one_line(tmp_path: Path) -> None:
         assert f"{done.staged.table} NOT published: TS1075 " in done.line()
         assert "; why: " in done.line()
         assert "\n" not in done.line()
+
+
+def _stage_again(other: Engine) -> None:
+    planned = Staged("d.child", "run", "", gates=("t",), owner="d.child")
+    spec = WriteSpec(
+        stage="run", commit_user="run", commit_identifier=2, properties=stage_properties(planned)
+    )
+    other.write("d.child", rows(3), spec)
+
+
+@pytest.mark.parametrize("is_staged_seen", [False, True])
+@pytest.mark.parametrize(
+    ("work", "state", "ids"),
+    [
+        (lambda other: None, "published", [1, 2]),
+        (lambda other: other.write("d.child", rows(9), WriteSpec()), "refused TS1308", [1, 9]),
+        (lambda other: other.table("d.child").compact(full=True), "published", [1, 2]),
+        (publish_all, "published", [1, 2]),
+        (lambda other: other.gate.drop(other.gate.read_book("d").staged[0]), "refused TS1316", [1]),
+        (_stage_again, "refused TS1085", [1]),
+    ],
+    ids=["nothing", "rows", "compaction", "publication", "drop", "stage"],
+)
+def test_what_another_process_did_behind_the_look_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    work: Callable[[Engine], object],
+    state: str,
+    ids: list[int],
+    is_staged_seen: bool,
+) -> None:
+    """A publication goes by the look before it, and claims on what is there: once, on the rows that were tested."""
+    engine, other = open_engine(tmp_path), open_engine(tmp_path)
+    item = stage_both(engine)[0]
+    gate = engine.gate.looking_once()
+    gate.see(engine.gate.read_book("d"))
+    if is_staged_seen:
+        monkeypatch.setattr(gate, "_find_unready_log", lambda _: work(other) and None)
+    else:
+        work(other)
+    (done,) = gate.publish((item,))
+    assert " ".join(filter(None, (done.state, done.error and done.error.code))) == state
+    table = engine.table("d.child")
+    assert sorted(table.scan().to_arrow().column("id").to_pylist()) == ids
+    names = [(one.properties or {}).get("tablestore.stage.name") for one in table.snapshots()]
+    assert names.count("run") == (2 in ids)
 
 
 def test_folding_keeps_the_version_of_rows(tmp_path: Path) -> None:
