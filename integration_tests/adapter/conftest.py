@@ -19,8 +19,8 @@ import yaml
 from dbt.adapters.factory import reset_adapters
 from dbt.cli.main import dbtRunner, dbtRunnerResult
 
+from dbt.adapters.tablestore.connections import get_engine
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse
-from dbt.adapters.tablestore.engines import get_engine
 from integration_tests.adapter.dbt_overhead import no_overhead
 from integration_tests.warehouse_address import warehouse_address
 from tablestore_engine.api import Engine

@@ -28,6 +28,7 @@ from dbt.adapters.tablestore.gate.gate_events import (
 )
 from dbt.adapters.tablestore.gate.gate_state import GateEvent, GateState, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import (
+    ATTEMPTS_MAX,
     Ask,
     Concludes,
     LookAgain,
@@ -38,7 +39,6 @@ from dbt.adapters.tablestore.gate.publish_decisions import (
     Replan,
     StartOver,
 )
-from dbt.adapters.tablestore.gate.replanning import ATTEMPTS_MAX
 from tablestore_engine.api import WriteReport
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import LogNotReady, PublishPending, StagedSnapshotOvertaken

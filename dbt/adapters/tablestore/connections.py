@@ -2,6 +2,7 @@
 
 INVARIANT  a statement has run completely when execute() returns, also a SELECT nobody fetches (hooks).
 INVARIANT  nothing is set on the Spark session here: it is shared by all threads.
+WHY        an engine owns the Spark session; a JVM holds one, and starting it is most of a small dbt run.
 """
 
 from __future__ import annotations
@@ -19,19 +20,55 @@ from dbt.adapters.contracts.connection import AdapterResponse, Connection, Conne
 from dbt.adapters.sql.connections import SQLConnectionManager
 
 from dbt.adapters.tablestore.adapter_response import describe_commit
-from dbt.adapters.tablestore.credentials import describe_warehouse
+from dbt.adapters.tablestore.credentials import EngineSettings, describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
-from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.interruption import stop_threads
 from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.statements import split_statements
-from tablestore_engine.api import Engine, SqlResult, TablestoreError, TableVersion
+from tablestore_engine.api import Engine, SparkSettings, SqlResult, TablestoreError, TableVersion
 from tablestore_engine.spi import (
     DataFileGone,
+    OrderedLock,
+    Rank,
     ReadLog,
     StagedVersionMissing,
+    fetch_s3_jars,
 )
+
+_ENGINES: dict[EngineSettings, Engine] = {}
+_LOCK = OrderedLock("engines", Rank.ENGINES)
+
+
+def _jars_of(warehouse: EngineSettings) -> Callable[[], Sequence[str]]:
+    """Fetched when the session starts; on a cluster jars are the cluster's own affair."""
+    if warehouse.fetches_connector and warehouse.spark_master.startswith("local"):
+        return partial(fetch_s3_jars, logger.info)
+    return tuple
+
+
+def get_engine(warehouse: EngineSettings) -> Engine:
+    """Open, or return the open one. Starts no JVM: the engine does so when it first needs Spark."""
+    with _LOCK:
+        engine = _ENGINES.get(warehouse)
+        if engine is None:
+            settings = SparkSettings(
+                master=warehouse.spark_master,
+                conf=dict(warehouse.spark_conf),
+                read_way=warehouse.read_way,
+                more_jars=_jars_of(warehouse),
+            )
+            engine = Engine(
+                warehouse.location,
+                spark=settings,
+                log=dict(warehouse.log),
+                trusted_sql=warehouse.trusted_sql,
+                scratch=warehouse.scratch,
+                say=logger.info,
+            )
+            _ENGINES[warehouse] = engine
+        return engine
+
 
 logger = TerminalMessages("Tablestore")
 

@@ -26,10 +26,9 @@ from dbt.adapters.tablestore.config.cdc_sources import read_cdc_sources
 from dbt.adapters.tablestore.config.custom_strategies import is_tested, with_own_write
 from dbt.adapters.tablestore.config.keyless_models import adds_rows
 from dbt.adapters.tablestore.config.model_config import STRATEGIES, TablestoreConfig
-from dbt.adapters.tablestore.connections import TablestoreConnectionManager
+from dbt.adapters.tablestore.connections import TablestoreConnectionManager, get_engine
 from dbt.adapters.tablestore.credentials import describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
-from dbt.adapters.tablestore.engines import get_engine
 from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_signals

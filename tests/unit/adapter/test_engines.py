@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore import engines
+from dbt.adapters.tablestore import connections
 from dbt.adapters.tablestore.credentials import EngineSettings
 
 
@@ -15,9 +15,9 @@ def test_publishing_that_takes_long_stands_in_dbts_log(
 ) -> None:
     """The engine is shared, and its lines about publishing are dbt's log lines."""
     lines: list[str] = []
-    monkeypatch.setattr(engines.logger, "info", lines.append)
+    monkeypatch.setattr(connections.logger, "info", lines.append)
     settings = EngineSettings(str(tmp_path), "local[1]", (), (("kafka.bootstrap.servers", "a:1"),))
-    engine = engines.get_engine(settings)
-    assert engines.get_engine(settings) is engine
+    engine = connections.get_engine(settings)
+    assert connections.get_engine(settings) is engine
     engine._warehouse.logs.system.say("d.t: publishing snapshot 1: 5 rows, 1 rows/s")
     assert lines == ["d.t: publishing snapshot 1: 5 rows, 1 rows/s"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from dbt.adapters.tablestore.gate.gate_events import BatchBegan, Built, Ran, Rebuildable, Said, Wait
 from dbt.adapters.tablestore.gate.gate_state import GateEvent, GateState, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import (
+    ATTEMPTS_MAX,
     Ask,
     Concludes,
     LookAgain,
@@ -18,7 +19,6 @@ from dbt.adapters.tablestore.gate.publish_decisions import (
     RunAgain,
     StartOver,
 )
-from dbt.adapters.tablestore.gate.replanning import ATTEMPTS_MAX
 from tablestore_engine.api import WriteReport
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import RetryError, StagedSnapshotOvertaken

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dbt.adapters.tablestore.gate import staged_retention
-from dbt.adapters.tablestore.gate.staged_reads import branch_of
+from dbt.adapters.tablestore.gate.gate_state import branch_of
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixData
 from tablestore_engine.runtime.outside_world import SYSTEM

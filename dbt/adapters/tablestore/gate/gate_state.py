@@ -15,8 +15,25 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from dbt.adapters.tablestore.gate.staged_reads import is_test_about
 from tablestore_engine.spi import GateBook, Outcome, Staged
+
+
+def branch_of(invocation: str) -> str:
+    """By its id, so that two runs never share one."""
+    return f"dbt_{invocation.replace('-', '')[:12]}"
+
+
+def is_test_about(item: Staged, test: str, book: GateBook, mine: Collection[tuple[str, str]]) -> bool:
+    """What the test gates, and what waits for other tables.
+
+    Rows that another test refused stay out of it: what is built today must not be bound to them.
+    """
+    if any(red != test for red in item.red_gates):
+        return False
+    if item.red_gates and any(one.key in mine and test in one.gates for one in book.staged):
+        return False
+    return test in item.gates or not item.gates
+
 
 Key = tuple[str, str]  # table and name of a staged snapshot
 Rebuild = Callable[[int], None]  # stages a model once more; number of the attempt, from 1

@@ -23,8 +23,8 @@ from dbt.adapters.tablestore.gate.publish_decisions import (
     Replan,
     RunAgain,
     StartOver,
+    again_line,
 )
-from dbt.adapters.tablestore.gate.replanning import again_line
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.messages import TerminalMessages
 from tablestore_engine.api import Engine, NotFound, TablestoreError

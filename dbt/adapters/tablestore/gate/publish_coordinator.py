@@ -44,12 +44,11 @@ from dbt.adapters.tablestore.gate.gate_messages import (
     summary,
     vanished,
 )
-from dbt.adapters.tablestore.gate.gate_state import Rebuild, Recheck
+from dbt.adapters.tablestore.gate.gate_state import Rebuild, Recheck, branch_of
 from dbt.adapters.tablestore.gate.group_publisher import GroupPublisher
 from dbt.adapters.tablestore.gate.microbatches import joined, pick_waiting
 from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
-from dbt.adapters.tablestore.gate.staged_reads import branch_of
 from dbt.adapters.tablestore.gate.staged_retention import drop_old
 from dbt.adapters.tablestore.gate.whole_run import (
     ALL_OR_NOTHING,

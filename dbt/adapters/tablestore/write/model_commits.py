@@ -20,8 +20,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from dbt.adapters.tablestore.gate.gate_state import branch_of
 from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
-from dbt.adapters.tablestore.gate.staged_reads import branch_of
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RUNS_PROPERTY
 from dbt.adapters.tablestore.inputs.stream_inputs import Taken
