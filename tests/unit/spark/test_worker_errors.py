@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tablestore_engine.spark.spark_errors import find_worker_error
+from tablestore_engine.spark.worker_errors import find_worker_error
 
 OTHER = (
     "PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] Python in worker has different version: "
