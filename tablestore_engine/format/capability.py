@@ -54,13 +54,13 @@ def option_in(
     return detect
 
 
-def option_like(pattern: str, *, only_true: bool = False) -> Detect:
-    """Detects any option whose whole key matches the regular expression (and, if asked, whose value is true)."""
+def option_like(pattern: str) -> Detect:
+    """Detects any option whose whole key matches the regular expression."""
     compiled = re.compile(pattern)
 
     def detect(schema: TableSchema) -> str | None:
         for key, value in sorted(schema.options.items()):
-            if compiled.fullmatch(key) and (not only_true or value.strip().lower() == "true"):
+            if compiled.fullmatch(key):
                 return f"{key}={value}"
         return None
 

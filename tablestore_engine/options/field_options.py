@@ -65,10 +65,6 @@ class FieldOptions:
         """The aggregate function, else the default one, else None."""
         return self._of(column, "aggregate-function") or self.values.get(DEFAULT_FUNCTION)
 
-    def own_function(self, column: str) -> str | None:
-        """The aggregate function that the column alone has."""
-        return self._of(column, "aggregate-function")
-
     def ignores_retract(self, column: str) -> bool:
         """Whether retractions leave the column alone."""
         return self._is_true(column, "ignore-retract")

@@ -24,7 +24,6 @@ FOLLOWED = {
     "CurrentTimestamp": "current_timestamp()", "Now": "now()", "CurrentDate": "current_date()",
     "LocalTimestamp": "localtimestamp()",
 }  # fmt: skip
-_ANY = "a function of the time"
 
 
 @dataclass(frozen=True)

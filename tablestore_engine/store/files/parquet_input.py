@@ -224,14 +224,6 @@ class FooterChecks:
             verify_checksum(footer_bytes(source, path), DATA_FILE, path)
 
 
-def verify_parquet(fileio: FileIO, path: str) -> int:
-    """Decode every page of every column; the number of rows. Raises as ParquetInput does."""
-    with ParquetInput(fileio, path) as parquet:
-        for group in range(parquet.metadata.num_row_groups):
-            parquet.read(None, [group])
-        return int(parquet.metadata.num_rows)
-
-
 def _unreadable(path: str, error: BaseException) -> FixData:
     return FixData(
         "TS1360",

@@ -11,7 +11,7 @@ import pytest
 from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.config.contract_and_docs import Contract
 from dbt.adapters.tablestore.config.model_config import TableSettings
-from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting, span_of, unit_of
+from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting, span_of
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
@@ -35,8 +35,7 @@ def test_a_batch_is_told_by_its_interval_in_utc() -> None:
     tokyo = timezone(timedelta(hours=9))
     batch = BatchInterval(datetime(2026, 1, 1, 9, tzinfo=tokyo), datetime(2026, 1, 2, tzinfo=UTC))
     assert span_of(batch) == FIRST
-    assert unit_of("model.p.orders", batch) == f"model.p.orders@{FIRST}"
-    assert (span_of(None), unit_of("model.p.orders", None)) == (None, "model.p.orders")
+    assert span_of(None) is None
 
 
 def test_the_stage_that_a_batch_joins() -> None:

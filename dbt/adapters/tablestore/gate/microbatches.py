@@ -29,11 +29,6 @@ def commit_identifier(batch: BatchInterval | None) -> int:
     return 1 if batch is None else int(batch.start.timestamp())
 
 
-def unit_of(node: str, batch: BatchInterval | None) -> str:
-    """Batches of one node run at once: each has a query and a plan of its own."""
-    return f"{node}@{span_of(batch)}" if batch else node
-
-
 def span_of(batch: BatchInterval | None) -> str | None:
     """`2026-01-01 00:00:00/2026-01-02 00:00:00` in UTC, as dbt's options take it; None outside microbatch runs."""
     return None if batch is None else f"{_text(batch.start)}/{_text(batch.end)}"
