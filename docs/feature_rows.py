@@ -227,12 +227,12 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "fixed buckets without a key", "the bucket of a row is not defined", "fixed buckets without key"
         ),
         _reads("bucket functions of others", "the bucket of a row is not known", "bucket function"),
-        _refuses(
-            "postponed buckets, other bucket counts",
-            "rows have no bucket yet",
+        _reads(
+            "postponed buckets",
+            "rows wait for a compaction of Flink; no engine shows them before",
             "postponed bucket",
-            "bucket count",
         ),
+        _refuses("other bucket counts", "no such bucket mode", "bucket count"),
         _has("rescale", f"{IT}/interop/test_lifecycle.py::test_rescaled_tables_go_on"),
         _has(
             "deletion vectors of 32 and 64 bits",

@@ -293,6 +293,5 @@ REFUSED: dict[str, tuple[str, Kind]] = {
         merge_engine="aggregation",
         fields__n__aggregate_function="theta_sketch",
     ),
-    "postponed_bucket": _refused("postponed bucket", bucket="-2"),
     "row_tracking": _refused("row tracking", keyed=False, row_tracking__enabled="true"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from integration_tests.interop.golden import KINDS, REFUSED, Golden, make_table
@@ -13,7 +14,8 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import schema
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 from tests.doses import cases
 
 
@@ -33,6 +35,39 @@ def test_unknown_features_are_refused_by_name(java: JavaPaimon, tmp_path: Path, 
     table = make_table(java, tmp_path / "theirs.db" / name, kind)
     with pytest.raises(Unsupported, match=feature):
         Ours().read(table.location)
+
+
+def test_postponed_rows_are_hidden_until_they_have_buckets(java: JavaPaimon, tmp_path: Path) -> None:
+    """`bucket` = -2: rows in real buckets are read and merged as Java does, those that wait are not; writes are
+    refused, and `verify` has nothing to say of files that no reader opens.
+    """
+    made = schema({"id": "BIGINT", "v": "STRING"}, keys=("id",), options={"bucket": "2"})
+    location = tmp_path / "theirs.db" / "postponed"
+    java.create(location, made)
+    for seed in ("a", "b"):
+        java.write(
+            location, arrow_rows(made, [{"id": n, "v": seed} for n in range(10 if seed == "a" else 5)])
+        )
+    file = location / "schema" / "schema-0"  # as after a compaction of Flink, which Java's own API has not
+    file.write_text(file.read_text().replace('"bucket" : "2"', '"bucket" : "-2"'))
+    java.write(location, arrow_rows(made, [{"id": n, "v": "waits"} for n in range(3, 20)]))
+    assert (location / "bucket-postpone").is_dir()
+    expected = [(n, "b" if n < 5 else "a") for n in range(10)]
+    assert_same(expected, java.read(location), "java")
+    ours = Ours()
+    assert_same(expected, ours.read(location), "ours")
+    store = ours.store(location)
+    newest = store.latest()
+    assert newest is not None
+    assert store.find_rows(newest, pa.table({"id": pa.array([4, 7, 15])})).to_pylist() == [
+        {"id": 4, "v": "b"},
+        {"id": 7, "v": "a"},
+    ]
+    assert store.verify() == ()
+    with pytest.raises(Unsupported, match=r"(?s)TS1127.*postponed bucket"):
+        ours.write(location, arrow_rows(made, [{"id": 1, "v": "ours"}]))
+    with pytest.raises(FixRequest, match=r"(?s)TS1558.*postponed"):
+        store.convert(plan_conversion(store, 2, "uuid-1"))
 
 
 def test_append_table_with_vectors_of_spark(java: JavaPaimon, spark: ProcessPeer, tmp_path: Path) -> None:

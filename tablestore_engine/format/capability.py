@@ -171,9 +171,15 @@ CAPABILITIES: tuple[Capability, ...] = (
         "Paimon up to 1.4 reads it as INT96 only, which the Parquet writer cannot mix", read=True,
         fix="cast it to microseconds, or keep nanoseconds in a BIGINT",
     ),
-    Capability("postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET), "rows have no bucket yet"),
+    Capability(
+        "postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET),
+        "rows wait for a bucket until a compaction of Flink; no engine shows them before", read=True,
+    ),
     Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
-    Capability("key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True),
+    Capability(
+        "key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True,
+        fix="copy it into a table whose primary key has all partition columns, or into one without partitions",
+    ),
     Capability("fixed buckets without key", _no_bucket_key, "the bucket of a row is not defined", read=True),
     Capability(
         "bucket function", option_in("bucket-function.type", allowed=("default", "mod", "hive")),

@@ -24,7 +24,7 @@ from pyroaring import BitMap
 from tablestore_engine.errors import NotFound, Unsupported
 from tablestore_engine.format.data_file import VALUE_KIND
 from tablestore_engine.format.evolution import evolve
-from tablestore_engine.format.layout import UNAWARE_BUCKET
+from tablestore_engine.format.layout import POSTPONE_BUCKET, UNAWARE_BUCKET
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
@@ -150,7 +150,11 @@ class ChangelogReader:
             found: Iterable[ManifestEntry] = self.context.manifests.read_changelog_entries(snapshot)
         else:
             found = self._delta(snapshot, schema)
-        return (entry for entry in found if self.takes(_bucket(schema, entry.bucket)))
+        return (
+            entry
+            for entry in found
+            if entry.bucket != POSTPONE_BUCKET and self.takes(_bucket(schema, entry.bucket))
+        )
 
     def _taken(self, files: Iterable[StoredFile], schema: TableSchema) -> list[StoredFile]:
         return [file for file in files if self.takes(_bucket(schema, file.bucket))]
@@ -263,7 +267,7 @@ class ChangelogReader:
             return []
         told = TableTraits(schema).told_level
         entries = self.context.manifests.read_entries(snapshot.delta_manifest_list)
-        return [entry for entry in entries if entry.file.level >= told]
+        return [entry for entry in entries if entry.file.level >= told and entry.bucket != POSTPONE_BUCKET]
 
     def _came(self, snapshot: Snapshot, added: Collection[str], own: TableSchema) -> list[StoredFile]:
         """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""

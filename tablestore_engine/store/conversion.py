@@ -22,6 +22,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.format.layout import POSTPONE_BUCKET
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
@@ -89,6 +90,13 @@ def _check(context: TableContext, schema: TableSchema, wanted: TableSchema) -> N
             f"{context.layout.location} cannot be converted",
             why="it has no primary key, so its readers merge nothing",
             fix="write it as it is",
+        )
+    if schema.bucket_count == POSTPONE_BUCKET:
+        raise FixRequest(
+            "TS1558",
+            f"{context.layout.location} cannot be converted",
+            why="its buckets are postponed ('bucket' = '-2'): rows wait for the compaction of another engine",
+            fix="copy its rows into a new table, after that compaction",
         )
     check_table_writable(context.layout, wanted)
     snapshot = context.snapshots.find_latest()

@@ -54,7 +54,7 @@ def find_rows(
     are found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
     """
     schema, files_read = plan.schema, plan.files
-    if schema.has_dynamic_buckets:  # a key may lie in any bucket of its partition
+    if (routed_by or schema).bucket_count < 1:  # a key may lie in any bucket of its partition
         files_read = tuple(replace(file, bucket=0) for file in files_read)
     groups = bucket_files(files_read)
     reader = FileReader(fileio, schema, None if cache is None else cache.footers)

@@ -24,7 +24,7 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
 from tablestore_engine.format.capability import check_data_file, check_readable
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
-from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.layout import POSTPONE_BUCKET, TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
@@ -112,13 +112,13 @@ class Scanner:
         wanted = {}
         takes_all = partitions is None and buckets is None and takes is None
         along = None if not takes_all else _every_bucket if rows_max is None else _no_bucket
-        for entry in self.live_entries(snapshot, along):
+        for entry in self._shown_entries(snapshot, along):
             if (buckets is None or entry.bucket in buckets) and entry.partition not in wanted:
                 values = spec.decode(entry.partition)
                 wanted[entry.partition] = values if partitions is None or partitions(values) else None
         entries = [
             entry
-            for entry in self.live_entries(snapshot)
+            for entry in self._shown_entries(snapshot)
             if wanted.get(entry.partition) is not None and (buckets is None or entry.bucket in buckets)
         ]
         hides_inbox = TableTraits(schema).has_inbox
@@ -185,12 +185,12 @@ class Scanner:
     def told_entries(self, snapshot: Snapshot, *, schema: TableSchema) -> tuple[ManifestEntry, ...]:
         """The files of plan_told, from metadata alone."""
         level_min = max(self._told_level(snapshot), int(TableTraits(schema).has_inbox))
-        return tuple(entry for entry in self.live_entries(snapshot) if entry.file.level >= level_min)
+        return tuple(entry for entry in self._shown_entries(snapshot) if entry.file.level >= level_min)
 
     def visible_entries(self, snapshot: Snapshot, *, schema: TableSchema) -> tuple[ManifestEntry, ...]:
         """The files that plan_scan gives, from metadata alone. REQUIRES a table whose plans are not merged."""
         level_min = int(TableTraits(schema).has_inbox)
-        return tuple(entry for entry in self.live_entries(snapshot) if entry.file.level >= level_min)
+        return tuple(entry for entry in self._shown_entries(snapshot) if entry.file.level >= level_min)
 
     def _told_level(self, snapshot: Snapshot) -> int:
         return TableTraits(self.schemas.get(snapshot.schema_id)).told_level
@@ -220,6 +220,12 @@ class Scanner:
         if vectors_of is not None:
             reads.append(partial(self.read_vectors, snapshot, vectors_of))
         return self.fileio.run_together(reads)[0]  # type: ignore[no-any-return]
+
+    def _shown_entries(
+        self, snapshot: Snapshot, vectors_of: Callable[[BucketId], bool] | None = None
+    ) -> tuple[ManifestEntry, ...]:
+        """The same without rows that wait for a bucket (`bucket` = -2): no engine shows them before its compaction."""
+        return tuple(one for one in self.live_entries(snapshot, vectors_of) if one.bucket != POSTPONE_BUCKET)
 
     def _live_entries(self, snapshot: Snapshot) -> tuple[ManifestEntry, ...]:
         key = (snapshot.base_manifest_list, snapshot.delta_manifest_list)

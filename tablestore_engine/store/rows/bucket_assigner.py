@@ -58,7 +58,7 @@ class BucketAssigner:
     """`entries`: the hash indexes of one snapshot by bucket. `unindexed`: buckets with files and without an index.
 
     `rows_expected`: of a large write about how many rows each partition gets; None: all rows are at hand.
-    `rewrites`: the rows take the place of all others, so the index has their hashes alone.
+    `rewrites`: the rows take the place of all others, and the index has their hashes alone.
     """
 
     files: HashFiles
@@ -87,6 +87,28 @@ class BucketAssigner:
             return HashChange(None, np.unique(assigned.hashes))
         added = np.unique(assigned.hashes[assigned.is_new])
         return HashChange(self.entries.get((partition, bucket)), added) if len(added) else None
+
+    def with_keys_of(self, other: BucketAssigner, partition: bytes, bucket: int) -> HashChange:
+        """The index of a bucket that also has the hashes which it has in the other snapshot."""
+        place = (partition, bucket)
+        own, theirs = (
+            NO_HASHES if one is None else self.files.read(one)
+            for one in (self.entries.get(place), other.entries.get(place))
+        )
+        return HashChange(self.entries.get(place), np.setdiff1d(theirs, own))
+
+    def disagrees_with(self, other: BucketAssigner) -> bool:
+        """Whether a hash that both have is in another bucket there."""
+        for place, entry in other.entries.items():
+            if self.entries.get(place) == entry:
+                continue
+            stored, buckets = self._sorted_index(place[0])
+            if len(stored):
+                theirs = self.files.read(entry)
+                at = np.minimum(np.searchsorted(stored, theirs), len(stored) - 1)
+                if bool((buckets[at[stored[at] == theirs]] != entry.bucket).any()):
+                    return True
+        return False
 
     # --------------------------------------------------------------------------------------------------------
 

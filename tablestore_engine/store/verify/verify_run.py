@@ -16,6 +16,7 @@ from typing import Any
 from pyroaring import BitMap
 
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.format.layout import POSTPONE_BUCKET
 from tablestore_engine.format.manifest import ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
@@ -153,6 +154,8 @@ class VerifyRun:
     def _count_buckets(self, changes: FileChanges) -> None:
         for entries, sign in ((changes.gone, -1), (changes.came, 1)):
             for entry in entries:
+                if entry.bucket == POSTPONE_BUCKET:
+                    continue
                 counts = self._totals.setdefault(entry.partition, Counter())
                 counts[entry.total_buckets] += sign
                 if not counts[entry.total_buckets]:
@@ -176,6 +179,8 @@ class VerifyRun:
 
     def _enter(self, entry: ManifestEntry, schema: TableSchema, spec: PartitionSpec) -> None:
         identity = entry.identity
+        if entry.bucket == POSTPONE_BUCKET:
+            return  # its rows wait, in a format of their writer's choice, and no reader opens it
         try:
             (file,) = self._context.scanner.stored_files([entry], spec)
         except TablestoreError as broken:

@@ -73,7 +73,7 @@ class RowsWrite:
         check_unmoved(self.context, base, self.request)
         context = self.context.seeing(base)
         schema = target_schema(context, base, self.request, self.claim)
-        assigner = find_assigner(context, base, schema, rewrites=self.request.is_rewrite)
+        assigner = find_assigner(context, base, schema, rewrites=self.request.forgets_keys)
         routed = self._route(schema, assigner, base)
         extent = plan_extent(
             self.request.mode,
@@ -194,7 +194,7 @@ class ChangesWrite:
             )
         if extent.picks is not None:
             changes = self._with_replaced(schema, changes, states, extent.picks)
-            if self.request.is_rewrite and schema.has_dynamic_buckets:
+            if self.request.forgets_keys and schema.has_dynamic_buckets:
                 changes = [_with_empty_index(change, frozenset(buckets)) for change in changes]
         extent = widened(extent, (one.partition_bytes for one in changes if one.hashes is not None))
         return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))

@@ -112,9 +112,11 @@ class WriteRequest(CommitOptions):
     early: ReceiveRows | None = None
 
     @property
-    def is_rewrite(self) -> bool:
-        """Whether the rows take the place of all others, of the table or of partitions."""
-        return self.mode.is_overwrite and self.mode is not WriteMode.REPLACE
+    def forgets_keys(self) -> bool:
+        """Whether the rows take the place of all others, of the table or of partitions. Not of a write into a stage of
+        several: a key that goes and comes in one snapshot has to stay in its dynamic bucket, or nothing orders the two.
+        """
+        return self.mode.is_overwrite and self.mode is not WriteMode.REPLACE and not self.builds_on_stage
 
 
 @dataclass(frozen=True)

@@ -304,7 +304,7 @@ class TableWriter:
             if target.has_dynamic_buckets:
                 expected = expected_rows(rows.count_rows(target.partition_keys), target)
                 assigner = find_assigner(
-                    seen.context, base, target, rewrites=request.is_rewrite, rows_expected=expected
+                    seen.context, base, target, rewrites=request.forgets_keys, rows_expected=expected
                 )
             job = WriteJob(
                 fileio=store.fileio,

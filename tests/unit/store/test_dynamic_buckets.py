@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.errors import FixData
+from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.bucket import hash_rows
 from tablestore_engine.format.hash_index import decode_hashes, encode_hashes
 from tablestore_engine.format.index_manifest import HASH, IndexEntry, replace_entries
@@ -24,6 +24,8 @@ from tablestore_engine.store.write.write_request import WriteMode
 from tests.unit.store.table_world import (
     acting,
     as_table,
+    changes,
+    changes_of,
     delete,
     make_table,
     open_table,
@@ -152,19 +154,38 @@ def test_rows_are_found_and_replaced_in_whichever_bucket(tmp_path: Path) -> None
     assert store.verify() == ()
 
 
-def test_a_restore_brings_the_buckets_of_then_back(tmp_path: Path) -> None:
-    """Also where the keys have got other buckets since: the next write finds each in its bucket of then."""
+def test_a_restore_tells_each_key_in_its_bucket(tmp_path: Path) -> None:
+    """An update is told as one. Where a key that an overwrite has forgotten came back into another bucket it is
+    refused: nothing would order its deletion there and its insertion here.
+    """
+    store = make_table(tmp_path, options=DYNAMIC)
+    put(store, *(row(n) for n in range(8)))
+    put(store, row(7, "b"), row(20))
+    delete(store, row(3))
+    done = store.restore(store.snapshots.get(1))
+    assert (done.inserted, done.updated, done.deleted) == (1, 1, 1)
+    assert done.snapshot_id is not None
+    told = [("+I", row(3)), ("-U", row(7, "b")), ("+U", row(7)), ("-D", row(20))]
+    assert changes_of(store, done.snapshot_id) == changes(*told)
+    overwrite(store, row(100))
+    put(store, *(row(n) for n in (7, 6, 5, 200)))
+    before = store.latest()
+    with pytest.raises(FixRequest, match=r"(?s)TS1343.*other buckets"):
+        store.restore(store.snapshots.get(1))
+    assert store.latest() == before
+    assert store.verify() == ()
+
+
+def test_a_key_keeps_its_bucket_within_a_stage(tmp_path: Path) -> None:
+    """An overwrite takes it away and the next write of the stage brings it back: both are one snapshot."""
     store = make_table(tmp_path, options=DYNAMIC)
     put(store, *(row(n) for n in range(8)))
     before = index_of(store)
-    overwrite(store, row(100))
-    put(store, *(row(n) for n in (7, 6, 5, 200)))
-    assert index_of(store) != before
-    past = store.snapshots.get(1)
-    store.restore(past)
-    assert ids_of(store) == list(range(8))
-    put(store, *(row(n, "c") for n in range(9)))
-    assert len(rows_of(store)) == 9
+    overwrite(store, row(100), stage="s", builds_on_stage=True)
+    put(store, *(row(n, "b") for n in range(8)), stage="s", builds_on_stage=True)
+    store.staging.publish("s")
+    after = index_of(store)
+    assert all(set(held) <= set(after[place]) for place, held in before.items())
     assert store.verify() == ()
 
 
