@@ -17,7 +17,8 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.spark.retractions import Retractions, prove_retractions
-from tablestore_engine.spark.stateful_query import OutputMode, StatefulQuery, name_query, show_rows
+from tablestore_engine.spark.spark_settings import OutputMode
+from tablestore_engine.spark.stateful_query import StatefulQuery, name_query, show_rows
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.warehouse.remembered_columns import (
     check_columns,

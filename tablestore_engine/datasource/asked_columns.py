@@ -18,7 +18,7 @@ from pyspark.sql.types import DataType, LongType, StringType, StructField, Struc
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import short_strings
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
 from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
@@ -26,7 +26,6 @@ from tablestore_engine.stream.change_source import ROW_KIND, SNAPSHOT_ID
 BATCH_ROWS = (
     65_536  # of one message to the JVM: a step of half a million wide rows would not fit beside others
 )
-_KINDS = pa.array([RowKind(number).short_string for number in range(4)])
 _EXTRA: dict[str, DataType] = {ROW_KIND: StringType(), SNAPSHOT_ID: LongType()}
 
 
@@ -85,7 +84,7 @@ class SnapshotRows:
             if field is not None:
                 arrays.append(as_spark_has_it(self.rows.column(field.name), field.type, wanted.type))
             elif name == ROW_KIND:
-                arrays.append(pa.chunked_array([_KINDS.take(self.kinds)]))
+                arrays.append(pa.chunked_array([short_strings().take(self.kinds)]))
             else:
                 arrays.append(pa.chunked_array([pa.array(np.full(count, self.snapshot_id), pa.int64())]))
         if not arrays or not count:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from tablestore_engine.datasource.asked_columns import SnapshotRows
 from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import ManifestEntry
-from tablestore_engine.format.row_kind import RowKind
+from tablestore_engine.format.row_kind import RowKind, short_strings
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.read.scan import check_told, is_merged
@@ -30,7 +30,6 @@ from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 SLICE_BYTES, SLICE_ROWS = 8 << 20, 500_000  # about half a second of a task; files are compressed
 FilePlace = tuple[bytes, int, str]  # partition, bucket, file name; '' for all files of the bucket
-_NUMBERS = pa.array([RowKind(number).short_string for number in range(4)])
 
 
 @dataclass(frozen=True)
@@ -122,7 +121,7 @@ def _read_snapshots(
         if chunks is None:
             raise SnapshotEnumerator(context).rolled_back(at, f"snapshot {at.snapshot} is not there any more")
         for chunk in chunks:
-            kinds = pc.index_in(chunk.rows.column(ROW_KIND), _NUMBERS).combine_chunks()
+            kinds = pc.index_in(chunk.rows.column(ROW_KIND), short_strings()).combine_chunks()
             yield SnapshotRows(chunk.rows.drop_columns([ROW_KIND, SNAPSHOT_ID]), kinds, at.snapshot)
 
 

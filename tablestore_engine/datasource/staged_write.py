@@ -25,7 +25,7 @@ from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import list_hidden
 from tablestore_engine.fileio.stores import open_root
 from tablestore_engine.format.layout import staged_rows_location
-from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, short_strings
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.spark_types import arrow_type, fields_from_spark
 from tablestore_engine.spark.worker_versions import check_here
@@ -34,8 +34,6 @@ from tablestore_engine.stream.change_source import ROW_KIND
 from tablestore_engine.warehouse.write.staged_rows import StagedFile, StagedRows, stage_rows
 from tablestore_engine.warehouse.write.write_spec import WriteSpec
 from tablestore_engine.warehouse.write_report import WriteReport
-
-_NUMBERS = pa.array([RowKind(number).short_string for number in range(4)])
 
 
 @dataclass
@@ -151,13 +149,13 @@ class TableWrite:
 
 def _kinds(column: pa.Array) -> pa.Array:
     """Words as numbers. Raises FixData TS1452: a kind that is not known must never count as an insert."""
-    numbers = pc.index_in(column.cast(pa.string()), _NUMBERS)
+    numbers = pc.index_in(column.cast(pa.string()), short_strings())
     if numbers.null_count:
         wrong = column.filter(pc.is_null(numbers))[0].as_py()
         raise FixData(
             "TS1452",
             f"column {ROW_KIND} has a value that is no row kind",
-            why=f"expected one of {', '.join(_NUMBERS.to_pylist())}, got {wrong!r}",
+            why=f"expected one of {', '.join(short_strings().to_pylist())}, got {wrong!r}",
             fix="give one of these, or leave the column out to put all rows",
         )
     return pa.array(np.asarray(numbers), pa.int8())

@@ -6,6 +6,9 @@ INVARIANT  the numbers are on disk in `_VALUE_KIND` and in the header of a Binar
 from __future__ import annotations
 
 from enum import IntEnum
+from functools import cache
+
+import pyarrow as pa
 
 ROW_KIND_COLUMN = "_ROW_KIND"
 
@@ -35,3 +38,9 @@ class RowKind(IntEnum):
 
 
 _SHORT = ("+I", "-U", "+U", "-D")
+
+
+@cache
+def short_strings() -> pa.StringArray:
+    """The four short texts, at the places of their bytes. Made at first use: pyarrow then imports pandas."""
+    return pa.array(_SHORT)

@@ -37,8 +37,8 @@ from tablestore_engine.spark.plain_rows import as_collected, make_view
 from tablestore_engine.spark.plan_builder import ChangesOf
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.run_time_plan import Elapsed
-from tablestore_engine.spark.state_query import GROUPS_MAX, MergedGroups, StateQuery
-from tablestore_engine.spark.traced_answers import AffectedKeys, Before, Deltas
+from tablestore_engine.spark.state_query import MergedGroups, StateQuery
+from tablestore_engine.spark.traced_answers import GROUPS_MAX, AffectedKeys, Before, Deltas
 from tablestore_engine.spark.traced_plan import TracedPlan
 
 DELTAS_MAX = 1_000_000  # more rows are not collected: the keys are

@@ -1,4 +1,4 @@
-"""How to reach Spark: values that a profile or a user gives. Made without pyspark, which a session loads."""
+"""How to reach Spark and how it runs a query, as a profile, a model or a user says: values, made without pyspark."""
 
 from __future__ import annotations
 
@@ -17,6 +17,13 @@ class ReadWay(StrEnum):
     LINKS = "links"
     NATIVE = "native"
     PORTABLE = "portable"
+
+
+class OutputMode(StrEnum):
+    """As Spark has it; complete is no mode of a table that rows are put into."""
+
+    UPDATE = "update"
+    APPEND = "append"
 
 
 @dataclass(frozen=True)

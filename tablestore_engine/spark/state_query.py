@@ -29,9 +29,8 @@ from tablestore_engine.spark.merged_rows import FindRows, MergedRows, has_null, 
 from tablestore_engine.spark.merged_state import ChangedState, key_names, merge_state, without
 from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.state_results import StateResults
+from tablestore_engine.spark.traced_answers import GROUPS_MAX
 from tablestore_engine.spark.traced_plan import TracedPlan
-
-GROUPS_MAX = 500_000  # more are not kept: small groups are cheap to evaluate
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -35,6 +34,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
 from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.spark_settings import OutputMode
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
 from tablestore_engine.spark.stream_watermarks import StreamWatermarks
@@ -57,13 +57,6 @@ _FOREIGN_STATE = ("STATE_STORE", "STATEFUL_OPERATOR", "STREAM_CHECKPOINT", "STRE
 _BATCH, _NEWEST, _TICK = "__tablestore_batch", "__tablestore_newest", "__tablestore_tick"
 _VIEW = "__tablestore_stream"
 Name = tuple[str, str]
-
-
-class OutputMode(StrEnum):
-    """As Spark has it; complete is no mode of a table that rows are put into."""
-
-    UPDATE = "update"
-    APPEND = "append"
 
 
 @dataclass(frozen=True)

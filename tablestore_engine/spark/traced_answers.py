@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from tablestore_engine.spark.merged_rows import FindRows
 
+GROUPS_MAX = 500_000  # more are not kept: small groups are cheap to evaluate
+
 
 @dataclass(frozen=True)
 class AffectedKeys:

@@ -56,10 +56,9 @@ if TYPE_CHECKING:
     from tablestore_engine.spark.frame_kinds import FrameKind
     from tablestore_engine.spark.query_deltas import PlannedDeltas, QueryState
     from tablestore_engine.spark.resolving_session import imported
-    from tablestore_engine.spark.spark_settings import ReadWay
-    from tablestore_engine.spark.state_query import GROUPS_MAX
-    from tablestore_engine.spark.stateful_query import OutputMode
+    from tablestore_engine.spark.spark_settings import OutputMode, ReadWay
     from tablestore_engine.spark.traced_answers import (
+        GROUPS_MAX,
         AffectedKeys,
         Before,
         Deltas,

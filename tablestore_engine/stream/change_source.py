@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest, NotFound
-from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind, short_strings
 from tablestore_engine.format.schema import CHANGE_COLUMNS, TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.changelog import ChangelogReader
@@ -31,7 +31,6 @@ from tablestore_engine.stream.position import Part, Position
 from tablestore_engine.stream.snapshot_enumerator import SnapshotEnumerator
 
 ROW_KIND, SNAPSHOT_ID = CHANGE_COLUMNS
-_KINDS = pa.array([RowKind(number).short_string for number in range(4)])
 
 
 @dataclass(frozen=True)
@@ -183,5 +182,5 @@ def _finished(table: pa.Table, snapshot: Snapshot, target: pa.Schema) -> pa.Tabl
 
 def told_rows(rows: pa.Table, kinds: pa.Array, snapshot_ids: pa.Array, target: pa.Schema) -> pa.Table:
     """Rows of the target's columns as readers see them; `kinds`: numbers of RowKind."""
-    columns = [*rows.columns, _KINDS.take(kinds), snapshot_ids]
+    columns = [*rows.columns, short_strings().take(kinds), snapshot_ids]
     return pa.Table.from_arrays(columns, schema=target)

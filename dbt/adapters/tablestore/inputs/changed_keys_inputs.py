@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from dbt.adapters.tablestore.config.changed_keys_config import ROWS_ALWAYS_FOLLOWED, Affected, Way
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
@@ -26,8 +27,12 @@ from dbt.adapters.tablestore.inputs.position_steps import QUERY, TIME, forgotten
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.inputs.run_choice import NO_CHOICE, NODE_PROPERTY, RunChoice, read_history
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
-from tablestore_engine.api import Engine, FixRequest, NotFound, Table, TableVersion
-from tablestore_engine.spi import MOMENT, ChangesInput, PositionStep, TracedQuery
+from tablestore_engine.api import FixRequest, NotFound, TableVersion
+from tablestore_engine.spi import MOMENT, ChangesInput, PositionStep
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine, Table
+    from tablestore_engine.spi import TracedQuery
 
 
 @dataclass(frozen=True)

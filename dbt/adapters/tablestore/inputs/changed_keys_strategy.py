@@ -19,13 +19,13 @@ from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.inputs.run_choice import NO_CHOICE, RunChoice
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from dbt.adapters.tablestore.plan.run_costs import ChosenWay
-from tablestore_engine.api import Engine, Table, TableVersion
-from tablestore_engine.spi import AffectedKeys, Before, Deltas, KnownRows, TracedQuery
+from tablestore_engine.spi import Before, Deltas, KnownRows
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from tablestore_engine.spi import PlannedDeltas
+    from tablestore_engine.api import Engine, Table, TableVersion
+    from tablestore_engine.spi import AffectedKeys, PlannedDeltas, TracedQuery
 
 _EXPIRES = "partition.expiration-time"
 

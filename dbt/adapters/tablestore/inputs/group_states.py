@@ -11,22 +11,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery, no_deltas
 from dbt.adapters.tablestore.inputs.position_steps import TIME
-from tablestore_engine.api import Engine, Table
 from tablestore_engine.spi import (
     GROUPS_MAX,
     NO_STATE,
     STATE_POSITION,
     TABLE_SOURCE,
     PositionStep,
-    QueryState,
-    TracedQuery,
     UnusableState,
     group_state_header,
 )
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine, Table
+    from tablestore_engine.spi import QueryState, TracedQuery
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.run_context import BatchInterval
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
-from tablestore_engine.api import Engine, TablestoreError, TableVersion
-from tablestore_engine.spi import EmptyBatches, EmptyQuery, NoRows, OrderedLock, Rank, ReadLog
+from tablestore_engine.api import TablestoreError
+from tablestore_engine.spi import NoRows, OrderedLock, Rank, ReadLog
+
+if TYPE_CHECKING:
+    from tablestore_engine.api import Engine, TableVersion
+    from tablestore_engine.spi import EmptyBatches, EmptyQuery
 
 AskColumns = Callable[[str, ReadLog], Columns]
 
