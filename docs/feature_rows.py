@@ -273,10 +273,15 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         ),
         _refuses("manifests that are not Avro", "", "manifest format", r"manifest\.format"),
         _refuses("maps in another layout", "", "map layout"),
+        _has(
+            "bloom-filter and bitmap file indexes",
+            f"{IT}/interop/test_file_indexes.py::test_java_finds_rows_by_our_indexes_and_reads_them",
+        ),
         _refuses(
-            "file and global indexes",
-            "no index files are written",
-            r"file-index\..+",
+            "other file indexes and global indexes",
+            "file indexes are bloom filters and bitmaps",
+            r"file-index\.(?!(bloom-filter\.(columns|.+\.(items|fpp))|bitmap\.columns|in-manifest-threshold|"
+            r"read\.enabled)\Z).+",
             r"global-index\..+",
             "primary key index",
         ),

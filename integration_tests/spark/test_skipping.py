@@ -322,3 +322,14 @@ def test_a_frame_that_was_looked_at_can_still_be_cached(engine: Engine) -> None:
         assert "InMemoryTableScan" in frame.where("id > 3")._jdf.queryExecution().executedPlan().toString()
     finally:
         frame.unpersist()
+
+
+def test_file_indexes_leave_files_out(engine: Engine) -> None:
+    """A value that one file has opens that file alone, though the manifest has no statistics."""
+    options = {"bucket": "24", "metadata.stats-mode": "none", "file-index.bitmap.columns": "s"}
+    rows = pa.table({"id": range(200), "s": [f"v{number}" for number in range(200)]})
+    engine.create_table("skipping.indexed", rows.schema, primary_key="id", options=options).upsert(rows)
+    frame = engine.query("select id from skipping.indexed where s = 'v77'")
+    assert [row.id for row in frame.collect()] == [77]
+    assert len(_names(frame)) == 1
+    assert _names(engine.query("select id from skipping.indexed where s in ('w', 'x')")) == set()

@@ -64,6 +64,11 @@ class DataFileMeta:
     first_row_id: int | None = None
     write_cols: tuple[str, ...] | None = None
 
+    @property
+    def file_names(self) -> tuple[str, ...]:
+        """Its own, and those of the files that belong to it: indexes."""
+        return (self.file_name, *self.extra_files)
+
 
 def _with_id(field: pa.Field, parquet_id: int) -> pa.Field:
     return field.with_metadata({b"PARQUET:field_id": str(parquet_id).encode()})

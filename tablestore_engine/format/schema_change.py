@@ -22,6 +22,7 @@ from tablestore_engine.format.schema import (
     split_names,
 )
 from tablestore_engine.format.type_text import type_to_text
+from tablestore_engine.options import column_of_index_option
 
 FIRST = ""  # the `after` of a column that comes before all others
 _COLUMN_LISTS = (
@@ -30,6 +31,10 @@ _COLUMN_LISTS = (
     "rowkind.field",
     "changelog-producer.row-deduplicate-ignore-fields",
 )  # options whose value names columns
+_INDEXED_COLUMNS = (
+    "file-index.bloom-filter.columns",
+    "file-index.bitmap.columns",
+)  # they end with their column
 _FIELDS = "fields."
 _GROUP = ".sequence-group"
 
@@ -69,8 +74,7 @@ def drop_column(schema: TableSchema, name: str) -> TableSchema:
     rest = tuple(f for f in schema.fields if f.name != name)
     if not rest:
         raise refused("drop", name, "it is the only column", "drop the table instead")
-    options = {k: v for k, v in schema.options.items() if not k.startswith(f"{_FIELDS}{name}.")}
-    return next_schema(schema, fields=rest, options=options)
+    return next_schema(schema, fields=rest, options=_options_without(schema, name))
 
 
 def rename_column(schema: TableSchema, name: str, new_name: str) -> TableSchema:
@@ -207,6 +211,21 @@ def _widened_row(
     return tuple(out), highest
 
 
+def _options_without(schema: TableSchema, name: str) -> dict[str, str]:
+    """Those of the table without what is said of one column alone."""
+    found = {}
+    for option, value in schema.options.items():
+        of_index = column_of_index_option(option)
+        if option.startswith(f"{_FIELDS}{name}.") or (of_index is not None and of_index[1] == name):
+            continue
+        if option in _INDEXED_COLUMNS and name in split_names(value):
+            value = ",".join(part for part in split_names(value) if part != name)
+            if not value:
+                continue
+        found[option] = value
+    return found
+
+
 def _named_columns(option: str, value: str) -> tuple[str, ...]:
     """Columns that an option needs to exist; `fields.<c>.*` without a group only decorates its column."""
     if option in _COLUMN_LISTS:
@@ -222,10 +241,13 @@ def _renamed_option(option: str, value: str, name: str, new_name: str) -> tuple[
     def swap(text: str) -> str:
         return ",".join(new_name if part == name else part for part in split_names(text))
 
-    if option in _COLUMN_LISTS:
+    if option in (*_COLUMN_LISTS, *_INDEXED_COLUMNS):
         return option, swap(value) if name in split_names(value) else value
     if option.startswith(_FIELDS) and option.endswith(_GROUP):
         return f"{_FIELDS}{swap(option[len(_FIELDS) : -len(_GROUP)])}{_GROUP}", swap(value)
+    of_index = column_of_index_option(option)
+    if of_index is not None and of_index[1] == name:
+        return option.replace(f".{name}.", f".{new_name}."), value
     if option.startswith(f"{_FIELDS}{name}."):
         return f"{_FIELDS}{new_name}.{option[len(_FIELDS) + len(name) + 1 :]}", value
     return option, value

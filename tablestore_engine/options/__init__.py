@@ -25,6 +25,7 @@ from tablestore_engine.options.table_options import (
     Option,
     OptionType,
     Scope,
+    column_of_index_option,
     is_of_log,
 )
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
@@ -47,6 +48,7 @@ __all__ = [
     "TimeFormat",
     "check_expiration_strategy",
     "check_options",
+    "column_of_index_option",
     "is_credential",
     "is_of_log",
     "parse_duration_ms",

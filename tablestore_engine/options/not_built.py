@@ -34,7 +34,11 @@ NOT_BUILT = (
     ),
     NotBuilt(r"manifest\.format", "manifests are Avro files", ("avro",)),
     NotBuilt(r"index-file-in-data-file-dir", "index files are in the folder index", _OFF),
-    NotBuilt(r"file-index\..+", "no index files are written: readers would find nothing to skip files by"),
+    NotBuilt(
+        r"file-index\.(?!(bloom-filter\.(columns|.+\.(items|fpp))|bitmap\.columns|in-manifest-threshold|"
+        r"read\.enabled)\Z).+",
+        "file indexes are bloom filters and bitmaps of the current versions",
+    ),
     NotBuilt(r"global-index\..+", "no global index is built", _OFF),
     NotBuilt(r"clustering\..+", "rows are not ordered by other columns than the key", _OFF),
     NotBuilt(r"metastore\..+", "tables are in a file system catalog, which informs no metastore", _OFF),

@@ -109,6 +109,12 @@ _ROWS = (  # one option, one row
     Option("manifest.merge-min-count", _I, "30", Scope.MAINTENANCE, True, "Small manifests are merged when there are this many."),
     Option("metadata.stats-mode", _M, "truncate(16)", Scope.WRITE, True, "Statistics kept per file and column: none, null counts, also bounds with texts cut at n, or whole bounds. Bounds let readers skip files and are stored in manifests. Those of the key are always kept."),
     Option("fields.<column>.stats-mode", _M, None, Scope.WRITE, True, "The same for one column; absent: as metadata.stats-mode says."),
+    Option("file-index.bloom-filter.columns", _C, None, Scope.WRITE, True, "Columns with a bloom filter for each new data file: readers leave out files under = and IN. 600 KB for each file and column by default."),
+    Option("file-index.bloom-filter.<column>.items", _I, "1000000", Scope.WRITE, True, "Different values of a file that the filter of the column is made for.", least=1, most=100_000_000),
+    Option("file-index.bloom-filter.<column>.fpp", _S, "0.1", Scope.WRITE, True, "Share of values that the filter of the column wrongly takes for its own, between 0 and 1.", pattern=r"0?\.[0-9]{1,9}(?<=[1-9])0*"),
+    Option("file-index.bitmap.columns", _C, None, Scope.WRITE, True, "Columns with the rows of each value as bitmaps, exact and for columns of few values: readers leave out files under = and IN."),
+    Option("file-index.in-manifest-threshold", _Z, "500 b", Scope.WRITE, True, "Indexes of a file up to this size are in the manifest, larger ones in a file beside the data file (.index)."),
+    Option("file-index.read.enabled", _B, "true", Scope.READ, True, "false: readers do not use file indexes."),
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that compactions are rare."),
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
     Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is compacted into one run. Absent: off, the number of runs and of deleted rows decide; Paimon's default is 200.", least=1),
@@ -188,16 +194,25 @@ GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "ta
 _OF_COLUMN = re.compile(
     r"fields\..+\.(stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter|sequence-group)"
 )
+_OF_INDEX = re.compile(r"file-index\.(bloom-filter)\.(.+)\.(items|fpp)")
 
 
 def find_option(key: str) -> Option | None:
     """The row of `key`, also of its old name; `fields.name.stats-mode` has that of `fields.<column>.stats-mode`."""
-    of_column = _OF_COLUMN.fullmatch(key)
+    of_column, of_index = _OF_COLUMN.fullmatch(key), _OF_INDEX.fullmatch(key)
     if key in _OLD_KEYS:
         return _OLD_KEYS[key]
+    if of_index is not None:
+        key = f"file-index.{of_index[1]}.<column>.{of_index[3]}"
     return OPTIONS.get(key if of_column is None else f"fields.<column>.{of_column[1]}")
 
 
 def is_of_log(key: str) -> bool:
     """Those of all logs, and those of one system alone."""
     return key.startswith(("log.", "kafka."))
+
+
+def column_of_index_option(key: str) -> tuple[str, str] | None:
+    """Index type and column of an option of one column's file index; None for other keys."""
+    found = _OF_INDEX.fullmatch(key)
+    return None if found is None else (found[1], found[2])

@@ -186,13 +186,15 @@ class HiddenTables:
     def pruner(self) -> PlanPruner:
         """For the tables that there are now."""
         # stand-ins of all engines of the session: a name may have been registered by another one
-        return PlanPruner(self._inner, self._words, {**self._files, **self._names.stand_ins}, self._remote)
+        tables: dict[str, LinkedFiles | RemoteFiles] = {**self._files, **self._names.stand_ins}
+        return PlanPruner(self._inner, self._words, tables, self._remote, self.reads.fileio)
 
     def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
         """The frame, of another session over the same catalog, with all files in place of stand-ins."""
         inner = SparkInner(session)
         remote = RemoteRelations(session, inner, self._scratch)
-        return PlanPruner(inner, self._words, dict(self._names.stand_ins), remote).prepared(frame)
+        tables = dict(self._names.stand_ins)
+        return PlanPruner(inner, self._words, tables, remote, self.reads.fileio).prepared(frame)
 
     def ensure_database(self, database: str) -> None:
         """A database of the in-memory catalog, made once, in our folder: a session of the user's has its own place,

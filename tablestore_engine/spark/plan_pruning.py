@@ -27,6 +27,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral, fits_literal
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.linked_files import LinkedFiles
@@ -38,7 +39,9 @@ from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import prune
-from tablestore_engine.store.read.predicate import ANYTHING, And, Or
+from tablestore_engine.store.read.index_pruning import prune_by_indexes
+from tablestore_engine.store.read.predicate import ANYTHING, And, Or, Predicate
+from tablestore_engine.store.read.text_condition import PredicateCondition
 
 _FILES_WORTH = 20  # with less, opening all of them (4 ms each) costs less than optimizing twice (80 ms)
 _PATHS_MAX = 200  # each is a call to the JVM; more come as one folder of links
@@ -50,12 +53,13 @@ class _OtherText(Exception):
 
 @dataclass(frozen=True)
 class PlanPruner:
-    """`tables` are the hidden tables that the session has."""
+    """`tables` are the hidden tables that the session has; `fileio` reads the files behind links."""
 
     inner: SparkInner
     words: DeletionBitmapLiteral
     tables: Mapping[str, HiddenFiles]
     remote: RemoteRelations
+    fileio: FileIO
 
     def pruned(self, frame: DataFrame) -> DataFrame:
         """The same rows from fewer files; the very frame when nothing is left out. Raises TS1570, TS1572."""
@@ -118,12 +122,20 @@ class PlanPruner:
             if asked is None or instance is None:
                 continue
             group = self.tables[name].group
-            files = (
-                group.files if asked.wanted == ANYTHING else prune(group.files, asked.wanted, group.schema)
-            )
+            files = group.files if asked.wanted == ANYTHING else self._matching(name, asked.wanted)
             if len(files) < len(group.files) or _is_arrow(self.tables[name]):
                 chosen[instance] = replace(asked, files=files)
         return chosen
+
+    def _matching(self, name: str, wanted: Predicate) -> tuple[StoredFile, ...]:
+        """Files of a hidden table that may match, by statistics and by file indexes."""
+        hidden = self.tables[name]
+        schema, fileio = (
+            hidden.group.schema,
+            self.fileio if isinstance(hidden, LinkedFiles) else hidden.reads.fileio,
+        )
+        left = prune(hidden.group.files, wanted, schema)
+        return prune_by_indexes(fileio, left, PredicateCondition(wanted, schema), schema)
 
     # ---- the plan again ------------------------------------------------------------------------------------
 

@@ -13,8 +13,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from tablestore_engine.errors import Unsupported
+from tablestore_engine.errors import FileMissing, Unsupported
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.file_index import INDEX_SUFFIX
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema, encode_schema
@@ -63,10 +64,14 @@ def plan_clone(source: TableContext, target: TableLayout) -> ClonePlan:
 
 
 def copy_files(fileio: FileIO, plan: ClonePlan) -> None:
-    """Step 1; again is fine: a name that is there has the content."""
+    """Step 1; again is fine: a name that is there has the content. A file index that is missing is one in the clone."""
     for old, new in plan.files:
-        with suppress(FileExistsError):
-            fileio.copy(old, new)
+        try:
+            with suppress(FileExistsError):
+                fileio.copy(old, new)
+        except FileMissing:
+            if not old.endswith(INDEX_SUFFIX):
+                raise
 
 
 def put_metadata(fileio: FileIO, target: TableLayout, plan: ClonePlan) -> None:
@@ -112,7 +117,7 @@ def _reachable(
         yield layout.statistics_path(snapshot.statistics), target.statistics_path(snapshot.statistics)
     for entry in source.scanner.live_entries(snapshot):
         partition = places.path_of_bytes(entry.partition)
-        for name in (entry.file.file_name, *entry.file.extra_files):
+        for name in entry.file.file_names:
             found = _inside(source, name, entry.file.external_path)
             yield (
                 layout.data_file(partition, entry.bucket, found),

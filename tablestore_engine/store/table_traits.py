@@ -24,6 +24,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
 
 if TYPE_CHECKING:
+    from tablestore_engine.format.file_index_columns import IndexedColumn
     from tablestore_engine.format.manifest_compaction import MergeLimits
     from tablestore_engine.lsm.merge_engine import MergeEngine
     from tablestore_engine.options import OptionSet, StatsMode
@@ -165,6 +166,18 @@ class TableTraits:
     def joined_files_min(self) -> int:
         """So many small files of an append-only table are joined."""
         return self._options.integer("compaction.min.file-num")
+
+    @cached_property
+    def indexed_columns(self) -> tuple[IndexedColumn, ...]:
+        """Columns whose new data files get an index."""
+        from tablestore_engine.format.file_index_columns import indexed_columns
+
+        return indexed_columns(self.schema)
+
+    @cached_property
+    def embedded_index_bytes(self) -> int:
+        """The indexes of a file are in its manifest entry up to this size."""
+        return self._options.size_bytes("file-index.in-manifest-threshold")
 
     @cached_property
     def retention(self) -> Retention:

@@ -31,6 +31,7 @@ from tablestore_engine.spi import drop_expired
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
+from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -294,6 +295,35 @@ def _statistics(root: Path, options: Options) -> object:
     return repr(
         [one.file.value_stats for one in store.context.manifests.read_entries(newest.delta_manifest_list)]
     )
+
+
+_BITMAP = {"file-index.bitmap.columns": "name", "metadata.stats-mode": "none"}
+_BLOOM = {"file-index.bloom-filter.columns": "name"}
+
+
+def _index_files(base: Options) -> See:
+    """Sizes of the indexes of a file, in the manifest and beside it."""
+
+    def see(root: Path, options: Options) -> object:
+        store = make_table(root, options={**base, **options})
+        put(store, *_texts(5))
+        newest = store.latest()
+        assert newest is not None
+        metas = [one.file for one in store.context.manifests.read_entries(newest.delta_manifest_list)]
+        embedded = [len(one.embedded_file_index or b"") for one in metas]
+        return embedded, sorted(path.stat().st_size for path in root.rglob("*.index"))
+
+    return see
+
+
+def _without_its_file(root: Path, options: Options) -> object:
+    """A read by a value that no row has, of a table whose data file is gone."""
+    store = make_table(root, options={**_BITMAP, **options})
+    put(store, row(1, "a"))
+    for path in _data(root):
+        path.unlink()
+    plan = store.plan_scan()
+    return _code(lambda: store.read_matching(plan, TextCondition("name = 'z'").bind(plan.schema)))
 
 
 # --- upkeep -----------------------------------------------------------------------------------------------------
@@ -583,6 +613,10 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "manifest.full-compaction-threshold-size": ((None, "1 b"), _after_removals),
     "manifest.merge-min-count": ((None, "3"), _after_commits),
     "metadata.stats-mode": ((None, "none", "counts", "truncate(3)", "full"), _statistics),
+    "file-index.bloom-filter.columns": ((None, "name", "name,n"), _index_files({})),
+    "file-index.bitmap.columns": ((None, "name", "name,n"), _index_files({})),
+    "file-index.in-manifest-threshold": ((None, "1 b"), _index_files(_BITMAP)),
+    "file-index.read.enabled": ((None, "false"), _without_its_file),
     "num-levels": (("20", "3"), _kinds),
     "num-sorted-run.compaction-trigger": ((None, "8"), lambda _, options: level_count(dict(options))),
     "compaction.max-size-amplification-percent": ((None, "50"), _kinds),
@@ -670,6 +704,16 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
 }
 # of one column: the key that is set, under the key of the table
 EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
+    "file-index.bloom-filter.<column>.items": (
+        "file-index.bloom-filter.name.items",
+        (None, "100"),
+        _index_files(_BLOOM),
+    ),
+    "file-index.bloom-filter.<column>.fpp": (
+        "file-index.bloom-filter.name.fpp",
+        (None, "0.01"),
+        _index_files(_BLOOM),
+    ),
     "fields.<column>.stats-mode": ("fields.name.stats-mode", (None, "none", "counts"), _statistics),
     "fields.<column>.aggregate-function": (
         "fields.n.aggregate-function",

@@ -108,6 +108,8 @@ STORED: Mapping[type, Callable[[Any], object]] = {  # written and read back
     TableRead: lambda one: TableRead(**json.loads(json.dumps(dataclasses.asdict(one)))),
 }
 NO_RECORDS = {
+    "bitmaps",
+    "file_index",
     "partition",
     "row",
     "bare_row",

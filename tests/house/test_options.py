@@ -60,7 +60,7 @@ def test_an_option_has_a_reader(key: str, reads: set[str]) -> None:
     if key.startswith("kafka.") and key != "kafka.topic":  # they go to librdkafka as a group
         assert key in client_config._TUNING
         return
-    of_column = key.removeprefix("fields.<column>.")
+    of_column = key.rpartition("<column>.")[2]
     named = "metadata.stats-mode" if of_column == "stats-mode" else of_column
     assert named in reads, f"nothing reads {key}"
 

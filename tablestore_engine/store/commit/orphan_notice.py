@@ -121,7 +121,7 @@ class Sweeps:
         for entry in changes:
             if entry.kind is FileKind.ADD and entry.file.external_path is None:
                 place = spec.path_of_bytes(entry.partition)
-                yield layout.data_file(place, entry.bucket, entry.file.file_name)
+                yield from (layout.data_file(place, entry.bucket, name) for name in entry.file.file_names)
 
     def _metadata_of(self, snapshot: Snapshot, lists: Sequence[str]) -> Iterator[str]:
         """Lists, their manifests, and index files."""

@@ -70,7 +70,8 @@ class Planned:
         paths = []
         for change in self.changes:
             place = spec.path_of_bytes(change.partition_bytes)
-            paths += [layout.data_file(place, change.bucket, meta.file_name) for meta in change.created]
+            names = [name for meta in change.created for name in meta.file_names]
+            paths += [layout.data_file(place, change.bucket, name) for name in names]
         return tuple(paths)
 
 

@@ -156,7 +156,7 @@ def _spec_of(context: TableContext, snapshot: Snapshot) -> PartitionSpec:
 
 def names_of(entry: ManifestEntry) -> tuple[str, ...]:
     """The file and those that belong to it."""
-    return (entry.file.file_name, *entry.file.extra_files)
+    return entry.file.file_names
 
 
 def _files_of(

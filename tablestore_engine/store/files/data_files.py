@@ -33,9 +33,10 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.progress import NO_METER, Meter
 from tablestore_engine.store.files.bucket_state import BucketState
 from tablestore_engine.store.files.file_facts import AppendFacts, Counter, FactsOf, KeyedFacts
+from tablestore_engine.store.files.file_index_output import IndexedFacts
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_footer import FooterCache
-from tablestore_engine.store.files.rolling_writer import RollingWriter, Shape
+from tablestore_engine.store.files.rolling_writer import FileFacts, RollingWriter, Shape
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -100,7 +101,11 @@ class DataFiles:
         for meta in files:
             name = self._new_name("changelog")
             self.fileio.copy(self._path(state, meta.file_name), self._path(state, name))
-            copies.append(replace(meta, file_name=name, file_source=SOURCE_APPEND))
+            copies.append(
+                replace(
+                    meta, file_name=name, file_source=SOURCE_APPEND, extra_files=(), embedded_file_index=None
+                )
+            )
         return tuple(copies)
 
     def open_append(
@@ -112,7 +117,7 @@ class DataFiles:
             append_schema(self.schema),
             arrange=lambda rows: rows,
             options=self._parquet_options,
-            facts=lambda: AppendFacts(self._facts(level=0, source=source), count),
+            facts=lambda: self._indexed(state, AppendFacts(self._facts(level=0, source=source), count)),
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )
@@ -129,11 +134,15 @@ class DataFiles:
     def _open_keyed(
         self, state: BucketState, *, prefix: str, level: int, source: int
     ) -> RollingWriter[RunRows]:
+        def facts() -> FileFacts:
+            made = KeyedFacts(self._facts(level=level, source=source))
+            return self._indexed(state, made) if prefix == "data" else made
+
         shape = Shape(
             self.traits.stored_schema,
             arrange=self._keyed_rows,
             options=self._parquet_options,
-            facts=lambda: KeyedFacts(self._facts(level=level, source=source)),
+            facts=facts,
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )
@@ -146,6 +155,17 @@ class DataFiles:
         arrays = [run.rows.column(name) for name in self.schema.trimmed_primary_keys]
         arrays += [pa.array(run.numbers, pa.int64()), pa.array(kinds, pa.int8()), *run.rows.columns]
         return pa.Table.from_arrays(arrays, schema=self.traits.stored_schema)
+
+    def _indexed(self, state: BucketState, facts: FileFacts) -> FileFacts:
+        """With the indexes of the file, which no changelog file has."""
+        columns = self.traits.indexed_columns
+        if not columns:
+            return facts
+
+        def write(name: str, data: bytes) -> None:
+            self.fileio.write(self._path(state, name), data)
+
+        return IndexedFacts(facts, columns, self.traits.embedded_index_bytes, write)
 
     def _facts(self, *, level: int, source: int) -> FactsOf:
         return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)
@@ -199,8 +219,8 @@ class DataFiles:
 
     def discard(self, state: BucketState, metas: Sequence[DataFileMeta]) -> None:
         """Delete files of this writer that nothing names. REQUIRES that no claim was tried with them."""
-        for meta in metas:
-            self.fileio.delete(self._path(state, meta.file_name))
+        for name in (name for meta in metas for name in meta.file_names):
+            self.fileio.delete(self._path(state, name))
 
 
 def _takes_dictionary(type_: DataType) -> bool:

@@ -109,8 +109,9 @@ class RollingWriter(Generic[P]):
 
     def discard(self) -> None:
         """Delete the files. REQUIRES that no claim was tried with them."""
-        for path, _ in self._done:
-            self._fileio.delete(path)
+        for path, meta in self._done:
+            for name in meta.file_names:
+                self._fileio.delete(f"{path.removesuffix(meta.file_name)}{name}")
         self._done.clear()
 
     # --------------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class _OpenFile:
         options: Mapping[str, object],
         facts: FileFacts,
     ) -> None:
-        self.path, self.facts, self._name = path, facts, name
+        self.path, self.facts, self._name, self._fileio = path, facts, name, fileio
         self._size = 0
         with ExitStack() as stack:
             self.sink = stack.enter_context(fileio.open_output(path))
@@ -185,7 +186,11 @@ class _OpenFile:
 
     def close(self) -> DataFileMeta:
         self._stack.close()
-        return self.facts.to_meta(self._name, self._size)
+        try:
+            return self.facts.to_meta(self._name, self._size)
+        except StorageError:  # its index could not be written
+            self._fileio.delete(self.path)
+            raise
 
     def give_up(self, error: BaseException) -> None:
         """Raises the StorageError that a failure of the disk is told as; any other error is the caller's."""

@@ -43,10 +43,11 @@ def read_matching(
     cache: KeyCache | None = None,
 ) -> pa.Table:
     """The visible rows that `wanted` is TRUE of, in the order of the plan. Raises what scan_rows.read_plan raises."""
+    from tablestore_engine.store.read.index_pruning import prune_by_indexes
     from tablestore_engine.store.read.key_lookup import keys_by_file
 
     read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
-    files = wanted.prune(plan.files)
+    files = prune_by_indexes(fileio, wanted.prune(plan.files), wanted, plan.schema)
     keys = keys_by_file(read.reader, files, wanted)
     if keys is not None:
         parts = fileio.run_together([partial(read.rows_of_keys, *one) for one in keys])
@@ -61,9 +62,11 @@ def read_keys(
     """All visible rows of these files with a key that `wanted` allows, whatever else it asks; None: it allows keys that
     are not known, or more than `keys_max`. Raises what scan_rows.read_plan raises.
     """
+    from tablestore_engine.store.read.index_pruning import prune_by_indexes
     from tablestore_engine.store.read.key_lookup import keys_by_file
 
-    asked = keys_by_file(reader, wanted.prune(files), wanted)
+    files = prune_by_indexes(reader.fileio, wanted.prune(files), wanted, reader.schema)
+    asked = keys_by_file(reader, files, wanted)
     if asked is None or sum(keys.height for _, keys in asked) > keys_max:
         return None
     names = reader.schema.field_names
@@ -116,10 +119,12 @@ def _blocks(
             names = result_schema(plan.schema, columns).names
             yield from reader.read_visible_blocks(file, names, rows_max=step, parallel=True)
         return
+    from tablestore_engine.store.read.index_pruning import prune_by_indexes
     from tablestore_engine.store.read.key_lookup import keys_by_file
     from tablestore_engine.store.rows.matching_rows import possible_groups
 
-    read, files = _FilteredRead(reader, wanted, columns), wanted.prune(plan.files)
+    read = _FilteredRead(reader, wanted, columns)
+    files = prune_by_indexes(reader.fileio, wanted.prune(plan.files), wanted, plan.schema)
     keys = keys_by_file(reader, files, wanted)
     if keys is not None:
         yield from (read.rows_of_keys(*one) for one in keys)

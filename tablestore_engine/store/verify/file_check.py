@@ -17,6 +17,7 @@ from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.verify.file_sizes import FileSizes
+from tablestore_engine.store.verify.index_check import find_index_problems
 from tablestore_engine.store.verify.key_facts import (
     SYSTEM_COLUMNS,
     KeyFacts,
@@ -63,9 +64,9 @@ class FileCheck:
             if reader is not None and keys is not None:  # damage of other columns says nothing about keys
                 found = _keys_alone(reader, file, keeps=keeps)
             return FileOutcome((describe_error(broken),), keys=found)
-        problems = (
-            () if rows == meta.row_count else (f"{path} has {rows} rows, its metadata says {meta.row_count}",)
-        )
+        problems = find_index_problems(self.fileio, self.sizes, file, deep=self.deep)
+        if rows != meta.row_count:
+            problems = (f"{path} has {rows} rows, its metadata says {meta.row_count}", *problems)
         return FileOutcome(problems, keys=None if keys is None else keys.result())
 
     def _count_rows(self, file: StoredFile, keys: _KeysAlong | None) -> int:

@@ -13,6 +13,7 @@ from itertools import repeat
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.capability import check_readable, check_writable, list_refusals
 from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.file_index_columns import check_file_indexes
 from tablestore_engine.format.nested_columns import (
     add_nested,
     describe_nested,
@@ -171,6 +172,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     check_tag_rule(changed.options)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
+    check_file_indexes(changed)
     return changed
 
 

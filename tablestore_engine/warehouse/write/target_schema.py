@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import is_widening
+from tablestore_engine.format.file_index_columns import check_file_indexes
 from tablestore_engine.format.nested_columns import add_nested
 from tablestore_engine.format.nested_fields import field_differences
 from tablestore_engine.format.schema import TableSchema, assign_type_ids, new_schema
@@ -81,6 +82,7 @@ def plan_target(
         check_rule(first, spec.options)
         check_tag_rule(first.options)
         check_merge_options(first)
+        check_file_indexes(first)
         check_schema(first)
         check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
@@ -96,6 +98,7 @@ def plan_target(
     if replace(changed, id=current.id) == current:
         return TargetPlan(current, is_new=False, is_changed=False)
     check_merge_options(changed)
+    check_file_indexes(changed)
     check_schema(changed, lambda: (current,))
     check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)
