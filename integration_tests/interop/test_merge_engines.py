@@ -34,6 +34,7 @@ class Engine:
     """Columns besides `id`, options, and what kinds of rows a batch may have.
 
     form   hides orders that Java leaves open
+    filled   columns without NULL. When Java drops the values of a row without its sequence depends on file sizes
     """
 
     columns: Mapping[str, Type]
@@ -42,6 +43,7 @@ class Engine:
     form: Callable[[Sequence[Row]], list[Row]] = list
     vectors: bool = True
     values: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    filled: tuple[str, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -62,7 +64,8 @@ class Engine:
         ]
 
     def _value(self, name: str, chance: random.Random) -> Any:
-        return None if chance.random() < 0.25 else chance.choice(self.values[name])
+        is_null = chance.random() < 0.25 and name not in self.filled
+        return None if is_null else chance.choice(self.values[name])
 
 
 def _functions(**named: str) -> dict[str, str]:
@@ -143,6 +146,7 @@ ENGINES: dict[str, Engine] = {
         {"g": "INT", **_NESTED},
         {"merge-engine": "partial-update", "fields.g.sequence-group": "a,b,c,m,r", **_NESTED_FUNCTIONS},
         form=_without_order(3),
+        filled=("g",),
         values={"g": range(4), **_NESTED_VALUES},
     ),
     "sums": Engine(

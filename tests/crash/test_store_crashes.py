@@ -102,6 +102,19 @@ def restore(store: TableStore) -> None:
     store.restore(store.snapshots.get(2))
 
 
+def add_up(store: TableStore) -> None:
+    """Values that a merge engine adds to what is there, in rows whose key comes twice."""
+    put(
+        store,
+        row(1, None, 2),
+        row(1, "b", 3),
+        row(9),
+        duplicates="last",
+        commit_user="job",
+        commit_identifier=1,
+    )
+
+
 def rescale(store: TableStore) -> None:
     """Three buckets."""
     store.rescale(3)
@@ -120,14 +133,25 @@ SCENARIOS: dict[str, tuple[Command, list[Row]]] = {
     "roll_back": (roll_back, FIRST),
     "restore": (restore, [*FIRST, row(9)]),
     "rescale": (rescale, FIRST),
+    "sum": (add_up, [row(0), row(1, "b", 5), row(2), row(3), row(4), row(9)]),
+    "patch": (add_up, [row(0), row(1, "b", 3), row(2), row(3), row(4), row(9)]),
+    "first": (add_up, [*FIRST, row(9)]),
+    "input": (add_up, [row(0), row(1, "b", 3), row(2), row(3), row(4), row(9)]),
+}
+OPTIONS = {
+    "fold": {"num-levels": "4"},
+    "compact": {"num-levels": "4"},
+    "sum": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
+    "patch": {"merge-engine": "partial-update"},
+    "first": {"merge-engine": "first-row", "deletion-vectors.enabled": "false"},
+    "input": {"changelog-producer": "input"},
 }
 WITHOUT_COMMIT = ("compact", "roll_back", "restore", "rescale")
 
 
 def prepare(root: Path, scenario: str) -> None:
     """A table with five rows; for folding, with as many runs as a bucket may have."""
-    options = {"num-levels": "4"} if scenario in ("fold", "compact") else {}
-    store = make_table(root, options=options)
+    store = make_table(root, options=OPTIONS.get(scenario, {}))
     put(store, *FIRST)
     if scenario in ("fold", "compact"):
         for turn in range(2):
