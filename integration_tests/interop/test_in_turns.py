@@ -26,7 +26,7 @@ from integration_tests.interop.schemas import Schema, Type, schema
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format import schema_change
 from tablestore_engine.store.retention import Retention
-from tests.doses import cases
+from tests.doses import cases, examples
 
 FEW: dict[str, Type] = {"id": "BIGINT", "text": "STRING", "price": "DECIMAL(18, 4)", "at": "TIMESTAMP(6)"}
 FULLY = {"write-only": "false"}
@@ -156,7 +156,7 @@ def test_both_assign_dynamic_buckets_in_turns(
         gone = rng.sample(range(40), 3)
         return [*put, *(("-D", {"part": "ab"[key % 2], "id": key}) for key in gone)]
 
-    for number in range(6):
+    for number in range(examples(2, 6)):
         shared.ours(changes(number * 3))
         (shared.fully if number % 2 else shared.inbox)(changes(number * 3 + 1))
         shared.ours(changes(number * 3 + 2))

@@ -24,6 +24,11 @@ SHAPES = {
     "keyed": TableSpec(primary_key=("id",), options={"bucket": "5"}),
     "keyed, partitioned": TableSpec(primary_key=("id", "v"), partition_by=("v",), options={"bucket": "2"}),
     "no key": TableSpec(),
+    "keyed, dynamic": TableSpec(
+        primary_key=("id", "v"),
+        partition_by=("v",),
+        options={"bucket": "-1", "dynamic-bucket.target-row-num": "4"},
+    ),
     "no key, buckets": TableSpec(options={"bucket": "3", "bucket-key": "id"}),
 }
 
@@ -47,7 +52,7 @@ def write(engine: Engine, rows: StagedRows, spec: WriteSpec) -> None:
     warehouse.write_incoming(NAME, rows, spec)
 
 
-@pytest.mark.parametrize("shape", cases(SHAPES, 2))
+@pytest.mark.parametrize("shape", cases(SHAPES, 3))
 @pytest.mark.parametrize("mode", [WriteMode.UPSERT, WriteMode.OVERWRITE_TABLE])
 def test_many_rows_give_the_same_table_as_few(
     tmp_path: Path, shape: str, mode: WriteMode, monkeypatch: pytest.MonkeyPatch
