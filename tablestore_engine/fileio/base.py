@@ -17,6 +17,7 @@ Promises   each is a test in tests/unit/fileio/port_promises.py that any impleme
            8 `create_exclusive` with `check` calls it as late as the store can, and creates nothing when it raises
            12 `run_together` returns when all of its calls have ended, with their results in order
            13 `delete_many` deletes each path as `delete` does
+           14 `write_many` is `write` of each file; when the store refuses one of them, none stays
 Folders    9 a folder is never deleted with content by `delete`  10 `create_exclusive` with `check` makes no folder; if
              the folder is moved away after the check and another one takes its path, the file never appears in that one
            11 `list_hidden` shows the temporary files of writers, of the living and of the dead
@@ -34,11 +35,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.errors import NotFound, Unsupported
+from tablestore_engine.errors import NotFound, StorageError, Unsupported
 
 T = TypeVar("T")
 
@@ -67,6 +69,15 @@ class SeenFile:
 
     data: bytes
     marks: tuple[str | None, str | None]
+
+
+@dataclass(frozen=True)
+class NewFile:
+    """A file of `write_many`; `also`: a second name for the same bytes, as `copy` makes it."""
+
+    path: str
+    data: bytes
+    also: str | None = None
 
 
 class FileIO(Protocol):
@@ -150,6 +161,9 @@ class FolderStore(Protocol):
     def list_hidden(self, path: str) -> Sequence[FileStatus]:
         """The entries that `FileIO.list` leaves out, in the same way: names with a leading dot."""
 
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """See write_many."""
+
 
 class ConditionalStore(Protocol):
     """What an object store does besides. Raises as FileIO does."""
@@ -167,6 +181,19 @@ class ConditionalStore(Protocol):
 def list_hidden(fileio: FileIO, path: str) -> Sequence[FileStatus]:
     """Hidden entries of a folder; none where the store has no folders, and so no temporary files in them."""
     return () if fileio.folders is None else fileio.folders.list_hidden(path)
+
+
+def write_many(fileio: FileIO, files: Sequence[NewFile]) -> None:
+    """New files, durable on return; a disk syncs them together. Raises as `write`; then none of them stays."""
+    if fileio.folders is not None:
+        fileio.folders.write_many(files)
+        return
+    pairs = [(path, one.data) for one in files for path in (one.path, one.also) if path is not None]
+    try:
+        fileio.run_together([partial(fileio.write, path, data) for path, data in pairs])
+    except StorageError:
+        fileio.delete_many([path for path, _ in pairs])
+        raise
 
 
 def find(fileio: FileIO, path: str) -> bytes | None:

@@ -23,28 +23,26 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from tablestore_engine.fileio.base import FileStatus
+from tablestore_engine.fileio.base import FileStatus, NewFile
+from tablestore_engine.fileio.local_files import (
+    fsync_folder,
+    link,
+    parent,
+    unlink,
+    write_new,
+    write_new_files,
+)
 from tablestore_engine.fileio.local_folder import make_folder, make_folders
 from tablestore_engine.fileio.size_limits import read_limited
 from tablestore_engine.fileio.storage_errors import (
     explained,
     is_link,
     missing_file,
-    no_exclusive_create,
     outside_root,
 )
 
 T = TypeVar("T")
 _REMEMBERED_MAX = 50_000  # folders known to be no links
-
-
-def _fsync_folder(path: str) -> None:
-    """Make the names in a folder durable."""
-    handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -59,10 +57,6 @@ def _open_folder(path: str) -> Iterator[int]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _parent(path: str) -> str:
-    return path.rpartition("/")[0] or "/"
 
 
 class LocalFileIO:
@@ -85,14 +79,14 @@ class LocalFileIO:
         if clean != self.root and not clean.startswith(self.root.rstrip("/") + "/"):
             raise outside_root(path, self.root)
         if clean != self.root:
-            self._check_folder(_parent(clean))
+            self._check_folder(parent(clean))
         return clean
 
     def _check_folder(self, folder: str) -> None:
         """No part of the way from the root is a link: it would lead out of the table. Raises FixData TS1290."""
         if folder == self.root or folder in self._real_folders:
             return
-        self._check_folder(_parent(folder))
+        self._check_folder(parent(folder))
         with contextlib.suppress(OSError):  # not there, or closed: the operation itself says so
             mode = os.lstat(folder).st_mode
             if stat.S_ISLNK(mode):
@@ -189,16 +183,16 @@ class LocalFileIO:
         self._make_parent_of(clean)
         with explained(path):
             make_folder(clean)
-            _fsync_folder(_parent(clean))
+            fsync_folder(parent(clean))
 
     def _make_parent_of(self, clean: str) -> None:
-        parent = _parent(clean)
-        if not os.path.isdir(parent):
-            if parent.startswith(self.root):
-                self.mkdirs(parent)
+        folder = parent(clean)
+        if not os.path.isdir(folder):
+            if folder.startswith(self.root):
+                self.mkdirs(folder)
             else:
-                with explained(parent):
-                    make_folders(parent)
+                with explained(folder):
+                    make_folders(folder)
 
     def _temporary(self, clean: str) -> str:
         folder, _, name = clean.rpartition("/")
@@ -209,7 +203,7 @@ class LocalFileIO:
         self._make_parent_of(clean)
         temporary = self._temporary(clean)
         with explained(clean):
-            _write_new(temporary, data)
+            write_new(temporary, data)
         return temporary
 
     def write(self, path: str, data: bytes) -> None:
@@ -217,11 +211,11 @@ class LocalFileIO:
         clean = self._inside(path)
         with explained(path):
             try:
-                _write_new(clean, data)
+                write_new(clean, data)
             except FileNotFoundError:
                 self._make_parent_of(clean)
-                _write_new(clean, data)
-            _fsync_folder(_parent(clean))
+                write_new(clean, data)
+            fsync_folder(parent(clean))
 
     def copy(self, source: str, target: str) -> None:
         """A second hard link: no byte is written. Raises FileExistsError, NotFound TS1201, Unsupported TS1203."""
@@ -230,16 +224,24 @@ class LocalFileIO:
             raise missing_file(source)
         self._make_parent_of(new)
         with explained(target):
-            if not _link(old, new):
+            if not link(old, new):
                 raise FileExistsError(new)
-            _fsync_folder(_parent(new))
+            fsync_folder(parent(new))
+
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """As FolderStore: all are written before the first one is synced."""
+        given = [(self._inside(one.path), one.data, one.also and self._inside(one.also)) for one in files]
+        try:
+            write_new_files(given)
+        except FileNotFoundError:  # an empty folder was tidied away meanwhile: once more
+            write_new_files(given)
 
     def replace(self, path: str, data: bytes) -> None:
         """Old or new content, never a mixture; durable on return."""
         clean = self._inside(path)
         with explained(path):
             os.replace(self._write_temporary(clean, data), clean)
-        _fsync_folder(_parent(clean))
+        fsync_folder(parent(clean))
 
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
         """link(2) decides; one whose answer was lost is recognised by the inode. Raises Unsupported TS1203.
@@ -253,14 +255,14 @@ class LocalFileIO:
         with _open_folder(folder) as handle:
             temporary = f".{name}.{uuid.uuid4()}.tmp"
             with explained(path):
-                _write_new(temporary, data, folder=handle)
+                write_new(temporary, data, folder=handle)
             try:
                 if check is not None:
                     check()
                 with explained(path):
-                    won = _link(temporary, name, folder=handle, shown=folder)
+                    won = link(temporary, name, folder=handle, shown=folder)
             finally:
-                _unlink(temporary, folder=handle)
+                unlink(temporary, folder=handle)
             if won:
                 os.fsync(handle)
         return won
@@ -281,9 +283,9 @@ class LocalFileIO:
                     os.close(handle)
                 os.replace(temporary, clean)
         except BaseException:
-            _unlink(temporary)
+            unlink(temporary)
             raise
-        _fsync_folder(_parent(clean))
+        fsync_folder(parent(clean))
 
     def _new_sink(self, path: str) -> pa.NativeFile:
         self._make_parent_of(path)
@@ -301,8 +303,8 @@ class LocalFileIO:
         with explained(source):
             if not _moved(old, new):
                 return False
-        _fsync_folder(_parent(new))
-        _fsync_folder(_parent(old))
+        fsync_folder(parent(new))
+        fsync_folder(parent(old))
         return True
 
     def delete(self, path: str) -> None:
@@ -345,7 +347,7 @@ def _status(entry: os.DirEntry[str]) -> FileStatus:
 def _moved(old: str, new: str) -> bool:
     """Whether `old` has the name `new` now, which was free."""
     if not os.path.isdir(old):
-        if not _link(old, new):
+        if not link(old, new):
             return False
         os.unlink(old)
         return True
@@ -358,43 +360,3 @@ def _moved(old: str, new: str) -> bool:
             return False  # somebody made it since we looked
         raise
     return True
-
-
-def _write_new(path: str, data: bytes, *, folder: int | None = None) -> None:
-    """Bytes under a name (in `folder`, when given) that is new, synced; nothing stays when that fails."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644, dir_fd=folder)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        _unlink(path, folder=folder)
-        raise
-
-
-def _link(source: str, target: str, *, folder: int | None = None, shown: str | None = None) -> bool:
-    """Whether `target` is now the same file as `source`; any error is answered by looking at the inode.
-
-    `folder`: both are names in it, and `shown` is its path for messages.
-    """
-    try:
-        os.link(source, target, src_dir_fd=folder, dst_dir_fd=folder)
-    except OSError as failure:
-        with contextlib.suppress(FileNotFoundError):
-            if os.path.samestat(os.lstat(source, dir_fd=folder), os.lstat(target, dir_fd=folder)):
-                return True  # the link was made, its answer was lost
-        if isinstance(failure, FileExistsError):
-            return False
-        if isinstance(failure, PermissionError):
-            folder_path = shown or _parent(target)
-            why = f"its file system refuses hard links ({failure})"
-            raise no_exclusive_create(folder_path, why) from failure
-        raise
-    return True
-
-
-def _unlink(path: str, *, folder: int | None = None) -> None:
-    """Take a temporary name away; one that stays is hidden and harmless, and must not hide why the work failed."""
-    with contextlib.suppress(OSError):
-        os.unlink(path, dir_fd=folder)

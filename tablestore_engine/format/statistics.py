@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -49,10 +51,54 @@ class StatsCollector:
         """Statistics of everything that was added."""
         bounds = [column.bounds() for column in self._columns]
         counts = tuple(column.nulls if column.mode.counts else None for column in self._columns)
-        # bounds of a NOT NULL column may be unknown, so every field of the two rows is nullable
-        nullable = [type_.with_nullable(True) for type_ in self._types]
-        low, high = ([pair[end] for pair in bounds] for end in (0, 1))
-        return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), counts)
+        return _encoded(bounds, counts, [type_.with_nullable(True) for type_ in self._types])
+
+
+def stats_of_groups(
+    rows: pa.Table, starts: npt.NDArray[np.int64], types: Sequence[DataType], modes: Sequence[StatsMode]
+) -> list[SimpleStats]:
+    """What a StatsCollector says of each group of neighbouring rows, which begin at `starts`; no group is empty."""
+    sizes = np.diff(np.append(starts, rows.num_rows))
+    columns = [
+        _group_statistics(values, sizes, type_, mode)
+        for values, type_, mode in zip(rows.columns, types, modes, strict=True)
+    ]
+    # bounds of a NOT NULL column may be unknown, so every field of the two rows is nullable
+    nullable = [type_.with_nullable(True) for type_ in types]
+    return [
+        _encoded([bounds for bounds, _ in group], tuple(count for _, count in group), nullable)
+        for group in zip(*columns, strict=True)
+    ]
+
+
+def _group_statistics(
+    values: pa.ChunkedArray, sizes: npt.NDArray[np.int64], type_: DataType, mode: StatsMode
+) -> list[tuple[tuple[object, object], int | None]]:
+    """Bounds and null count of each group."""
+    numbers = np.repeat(np.arange(len(sizes)), sizes)
+    nulls: list[int | None] = [None] * len(sizes)
+    if mode.counts:
+        is_null = np.asarray(values.is_null()) if values.null_count else np.zeros(len(values), np.bool_)
+        nulls = np.bincount(numbers, is_null, len(sizes)).astype(np.int64).tolist()
+    if not mode.bounds or not type_.is_atomic:
+        return [((None, None), count) for count in nulls]
+    found = pa.TableGroupBy(pa.table({"g": numbers, "v": values}), "g", use_threads=False)
+    ends = found.aggregate([("v", "min_max")]).column("v_min_max").combine_chunks()
+    lows, highs = (python_values(ends.field(end), type_) for end in ("min", "max"))
+    has_nan = np.zeros(len(sizes), np.bool_)
+    if type_.root in _FLOATING:
+        has_nan[numbers[np.asarray(pc.fill_null(pc.is_nan(values), False))]] = True
+    return [
+        (_bounds(low, high, type_, mode, has_nan=nan), count)
+        for low, high, nan, count in zip(lows, highs, has_nan.tolist(), nulls, strict=True)
+    ]
+
+
+def _encoded(
+    bounds: Sequence[tuple[object, object]], counts: tuple[int | None, ...], nullable: Sequence[DataType]
+) -> SimpleStats:
+    low, high = ([pair[end] for pair in bounds] for end in (0, 1))
+    return SimpleStats(encode_row(low, nullable), encode_row(high, nullable), counts)
 
 
 class _ColumnStatistics:
@@ -76,9 +122,18 @@ class _ColumnStatistics:
         if not self._ends:
             return None, None
         low, high = python_values(_joined_ends(self._ends), self._type)
-        if self._type.root in _FLOATING:
-            return (None, None) if self._has_nan else (low or -0.0, high or 0.0)
-        return _truncate(low, high, self._type, self.mode.length)
+        return _bounds(low, high, self._type, self.mode, has_nan=self._has_nan)
+
+
+def _bounds(
+    low: object, high: object, type_: DataType, mode: StatsMode, *, has_nan: bool
+) -> tuple[object, object]:
+    """Smallest and largest value as they are kept."""
+    if low is None or has_nan:
+        return None, None
+    if type_.root in _FLOATING:
+        return low or -0.0, high or 0.0
+    return _truncate(low, high, type_, mode.length)
 
 
 def _joined_ends(ends: list[pa.Array]) -> pa.Array:

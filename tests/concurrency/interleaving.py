@@ -26,6 +26,7 @@ from tablestore_engine.fileio.base import (
     FileIO,
     FileStatus,
     FolderStore,
+    NewFile,
     SeenFile,
     conditional_of,
     folders_of,
@@ -215,6 +216,13 @@ class SteppingIO:
         """As FileIO, in any order."""
         results = {at: calls[at]() for at in self._random.sample(range(len(calls)), len(calls))}
         return [results[at] for at in range(len(calls))]
+
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """As FolderStore, one after the other: a failure leaves what is written."""
+        for one in files:
+            self.write(one.path, one.data)
+            if one.also is not None:
+                self.copy(one.path, one.also)
 
     def delete_tree(self, path: str) -> None:
         """As FileIO, file by file."""

@@ -22,6 +22,7 @@ from tablestore_engine.fileio.base import (
     FileIO,
     FileStatus,
     FolderStore,
+    NewFile,
     SeenFile,
     conditional_of,
     folders_of,
@@ -199,6 +200,13 @@ class FaultyFileIO:
     def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
         """As FileIO, one after the other, so that a test replays."""
         return [call() for call in calls]
+
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """As FolderStore, one after the other: a failure leaves what is written."""
+        for one in files:
+            self.write(one.path, one.data)
+            if one.also is not None:
+                self.copy(one.path, one.also)
 
     def delete_tree(self, path: str) -> None:
         """As FileIO."""

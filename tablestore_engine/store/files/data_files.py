@@ -99,8 +99,8 @@ class DataFiles:
         """
         copies = []
         for meta in files:
-            name = self._new_name("changelog")
-            self.fileio.copy(self._path(state, meta.file_name), self._path(state, name))
+            name = self.new_name("changelog")
+            self.fileio.copy(self.path(state, meta.file_name), self.path(state, name))
             copies.append(
                 replace(
                     meta, file_name=name, file_source=SOURCE_APPEND, extra_files=(), embedded_file_index=None
@@ -117,7 +117,7 @@ class DataFiles:
             append_schema(self.schema),
             arrange=lambda rows: rows,
             options=self._parquet_options,
-            facts=lambda: self._indexed(state, AppendFacts(self._facts(level=0, source=source), count)),
+            facts=lambda: self._indexed(state, AppendFacts(self.facts(level=0, source=source), count)),
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )
@@ -135,12 +135,12 @@ class DataFiles:
         self, state: BucketState, *, prefix: str, level: int, source: int
     ) -> RollingWriter[RunRows]:
         def facts() -> FileFacts:
-            made = KeyedFacts(self._facts(level=level, source=source))
+            made = KeyedFacts(self.facts(level=level, source=source))
             return self._indexed(state, made) if prefix == "data" else made
 
         shape = Shape(
             self.traits.stored_schema,
-            arrange=self._keyed_rows,
+            arrange=self.keyed_rows,
             options=self._parquet_options,
             facts=facts,
             group_rows=self.traits.group_rows,
@@ -149,7 +149,7 @@ class DataFiles:
         meter = self.meter if prefix == "data" else NO_METER
         return RollingWriter(self.fileio, lambda: self._new_file(state, prefix), shape, meter)
 
-    def _keyed_rows(self, run: RunRows) -> pa.Table:
+    def keyed_rows(self, run: RunRows) -> pa.Table:
         """Key columns, number, kind, then the table's columns."""
         kinds = np.zeros(run.rows.num_rows, np.int8) if run.kinds is None else run.kinds
         arrays = [run.rows.column(name) for name in self.schema.trimmed_primary_keys]
@@ -163,22 +163,29 @@ class DataFiles:
             return facts
 
         def write(name: str, data: bytes) -> None:
-            self.fileio.write(self._path(state, name), data)
+            self.fileio.write(self.path(state, name), data)
 
         return IndexedFacts(facts, columns, self.traits.embedded_index_bytes, write)
 
-    def _facts(self, *, level: int, source: int) -> FactsOf:
+    def facts(self, *, level: int, source: int) -> FactsOf:
+        """What is asked of the rows of a file."""
         return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)
 
     def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
+        return self.parquet_options([name for name in self.dictionaries if _repeats(sample.column(name))])
+
+    @property
+    def dictionaries(self) -> list[str]:
+        """Columns that take a dictionary where their values repeat (see repeats)."""
         never = {*self.schema.trimmed_primary_keys}
-        repeating = [
+        return [
             field.name
             for field in self.schema.fields
-            if field.name not in never
-            and _takes_dictionary(field.type)
-            and _repeats(sample.column(field.name))
+            if field.name not in never and _takes_dictionary(field.type)
         ]
+
+    def parquet_options(self, repeating: Sequence[str]) -> dict[str, object]:
+        """How Parquet is written; `repeating`: those of `dictionaries` that do."""
         return {
             "compression": self.traits.compression,
             "compression_level": self.traits.compression_level,
@@ -195,13 +202,15 @@ class DataFiles:
         return now_ms + (round(offset.total_seconds() * 1000) if offset else 0)
 
     def _new_file(self, state: BucketState, prefix: str) -> tuple[str, str]:
-        name = self._new_name(prefix)
-        return name, self._path(state, name)
+        name = self.new_name(prefix)
+        return name, self.path(state, name)
 
-    def _new_name(self, prefix: str) -> str:
+    def new_name(self, prefix: str) -> str:
+        """Of a file that nobody knows yet."""
         return f"{prefix}-{self.runtime.new_uuid()}-0.parquet"
 
-    def _path(self, state: BucketState, name: str) -> str:
+    def path(self, state: BucketState, name: str) -> str:
+        """Where a file of a bucket lies."""
         return self.layout.data_file(state.partition_path, state.bucket, name)
 
     def stored(self, state: BucketState, meta: DataFileMeta) -> StoredFile:
@@ -213,14 +222,14 @@ class DataFiles:
             bucket=state.bucket,
             total_buckets=self.schema.bucket_count,
             meta=meta,
-            path=self._path(state, meta.file_name),
+            path=self.path(state, meta.file_name),
             schema=self.schema,
         )
 
     def discard(self, state: BucketState, metas: Sequence[DataFileMeta]) -> None:
         """Delete files of this writer that nothing names. REQUIRES that no claim was tried with them."""
         for name in (name for meta in metas for name in meta.file_names):
-            self.fileio.delete(self._path(state, name))
+            self.fileio.delete(self.path(state, name))
 
 
 def _takes_dictionary(type_: DataType) -> bool:

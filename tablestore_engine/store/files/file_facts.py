@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.format.binary_row import EMPTY_ROW, encode_key_columns
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND, DataFileMeta
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.format.statistics import StatsCollector, empty_stats
+from tablestore_engine.format.statistics import StatsCollector, empty_stats, stats_of_groups
 from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.options import StatsMode
 
@@ -96,6 +97,40 @@ class KeyedFacts:
             delete_row_count=self._retracts,
             file_source=self._of.source,
         )
+
+
+def keyed_metas(of: FactsOf, rows: pa.Table, starts: npt.NDArray[np.int64]) -> list[DataFileMeta]:
+    """What KeyedFacts says of files that begin at these rows, without names and sizes; no file is empty."""
+    types = [field.type for field in of.schema.fields_of(of.schema.trimmed_primary_keys)]
+    width, ends = len(types), np.append(starts[1:], rows.num_rows)
+    keys, values = rows.select(range(width)), rows.select(range(width + 2, rows.num_columns))
+    firsts = encode_key_columns(keys.take(pa.array(starts)).columns, types)
+    lasts = encode_key_columns(keys.take(pa.array(ends - 1)).columns, types)
+    key_stats = stats_of_groups(keys, starts, types, [KEY_STATS_MODE] * width)
+    value_stats = stats_of_groups(values, starts, [field.type for field in of.schema.fields], of.stats_modes)
+    numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
+    lows, highs = np.minimum.reduceat(numbers, starts).tolist(), np.maximum.reduceat(numbers, starts).tolist()
+    gone = np.add.reduceat(retracts(np.asarray(rows.column(VALUE_KIND))).astype(np.int64), starts).tolist()
+    made = of.creation_time()
+    return [
+        DataFileMeta(
+            file_name="",
+            file_size=0,
+            row_count=count,
+            min_key=firsts[at],
+            max_key=lasts[at],
+            key_stats=key_stats[at],
+            value_stats=value_stats[at],
+            min_sequence_number=lows[at],
+            max_sequence_number=highs[at],
+            schema_id=of.schema.id,
+            level=of.level,
+            creation_time=made,
+            delete_row_count=gone[at],
+            file_source=of.source,
+        )
+        for at, count in enumerate((ends - starts).tolist())
+    ]
 
 
 class AppendFacts:

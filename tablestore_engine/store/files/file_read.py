@@ -12,15 +12,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.evolution import evolve, plan_columns
+from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_arrow import field_to_arrow
 from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.group_facts import GroupFacts
@@ -139,6 +143,28 @@ class FileReader:
         """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
         with self.open(file) as opened:
             return opened.read_positions(positions, columns, keep=keep, parallel=parallel)
+
+    def read_whole(
+        self, files: Sequence[StoredFile], columns: Sequence[str], *, keep: Sequence[str] = ()
+    ) -> tuple[pa.Table, npt.NDArray[np.int64]]:
+        """All physical rows of small files, file after file, and how many each has."""
+        parts = self.fileio.run_together([partial(self._decode, file, columns, keep=keep) for file in files])
+        counts = np.array([part.num_rows for part in parts], np.int64)
+        stored = [name for name in columns if name not in self.schema.partition_keys]
+        made = []
+        # other writers' files may have other nullability, or another unit of time, under one schema
+        for _, group in groupby(range(len(files)), key=lambda at: (files[at].schema.id, parts[at].schema)):
+            places = list(group)
+            rows = pa.concat_tables([parts[at] for at in places])
+            made.append(evolve(rows, files[places[0]].schema, self.schema, stored, keep=keep))
+        found = pa.concat_tables([one.cast(made[0].schema) for one in made])
+        file_of = pa.array(np.repeat(np.arange(len(files)), counts))
+        for at, name in enumerate(self.schema.partition_keys):
+            if name in columns:
+                field = self.schema.field(name)
+                values = arrow_values([file.partition[at] for file in files], field.type)
+                found = found.append_column(field_to_arrow(field), values.take(file_of))
+        return found.select([*keep, *columns]), counts
 
     # --------------------------------------------------------------------------------------------------------
 

@@ -81,13 +81,7 @@ class ParquetOutput:
         self._schema = schema
         self._groups = 0
         self._tap = _Tap(sink)
-        self._writer = pq.ParquetWriter(
-            pa.PythonFile(self._tap, mode="w"),
-            schema,
-            write_page_checksum=True,
-            write_statistics=statistics_columns(schema),
-            **options,
-        )
+        self._writer = _open_writer(pa.PythonFile(self._tap, mode="w"), schema, options)
 
     def __enter__(self) -> Self:
         return self
@@ -105,18 +99,52 @@ class ParquetOutput:
         self._groups += 1
 
     def _finish(self) -> None:
-        tap, chunks = self._tap, self._groups * sum(leaf_count(field.type) for field in self._schema)
-        unknown = "0" * chunk_text_length(chunks)
-        self._writer.add_key_value_metadata(
-            {CHUNK_CHECKSUMS_KEY: unknown, CHECKSUM_KEY: CHECKSUM_PLACEHOLDER}
-        )
+        tap = self._tap
+        unknown = _add_unknown_sums(self._writer, self._schema, self._groups)
         tap.sums[tap.tell()] = tap.sum
         tap.held = []
         self._writer.close()
-        footer = b"".join(tap.held)
-        at = footer.rindex(unknown.encode())
-        text = _chunk_sums(self._writer.writer.metadata, tap).to_text()
-        self._sink.write(insert_checksum(footer[:at] + text.encode() + footer[at + len(text) :]))
+        sums = _chunk_sums(self._writer.writer.metadata, tap)
+        self._sink.write(_with_sums(b"".join(tap.held), unknown, sums))
+
+
+def encode_parquet(rows: pa.Table, options: dict[str, Any]) -> bytes:
+    """The bytes of a file of one row group, as ParquetOutput writes it: small files need no stream."""
+    sink = pa.BufferOutputStream()
+    writer = _open_writer(sink, rows.schema, options)
+    writer.write_table(rows, row_group_size=rows.num_rows)
+    unknown = _add_unknown_sums(writer, rows.schema, 1)
+    end = sink.tell()
+    writer.close()
+    data = memoryview(sink.getvalue())
+    offsets = [*chunk_offsets(writer.writer.metadata), end]
+    if offsets != sorted(offsets):
+        raise _unknown_order(offsets)
+    sums, running, at = [], 0, 0
+    for offset in offsets:
+        running = zlib.crc32(data[at:offset], running)
+        sums.append(running)
+        at = offset
+    found = ChunkChecksums(np.array(offsets, np.int64), np.array(sums, np.uint32))
+    return bytes(data[:end]) + _with_sums(bytes(data[end:]), unknown, found)
+
+
+def _open_writer(sink: pa.NativeFile, schema: pa.Schema, options: dict[str, Any]) -> pq.ParquetWriter:
+    return pq.ParquetWriter(
+        sink, schema, write_page_checksum=True, write_statistics=statistics_columns(schema), **options
+    )
+
+
+def _add_unknown_sums(writer: pq.ParquetWriter, schema: pa.Schema, groups: int) -> str:
+    """Room in the footer for checksums that are not known yet; the text that stands there."""
+    unknown = "0" * chunk_text_length(groups * sum(leaf_count(field.type) for field in schema))
+    writer.add_key_value_metadata({CHUNK_CHECKSUMS_KEY: unknown, CHECKSUM_KEY: CHECKSUM_PLACEHOLDER})
+    return unknown
+
+
+def _with_sums(footer: bytes, unknown: str, sums: ChunkChecksums) -> bytes:
+    at, text = footer.rindex(unknown.encode()), sums.to_text()
+    return insert_checksum(footer[:at] + text.encode() + footer[at + len(text) :])
 
 
 def chunk_offsets(metadata: pq.FileMetaData) -> list[int]:
@@ -135,13 +163,17 @@ def _chunk_sums(metadata: pq.FileMetaData, tap: _Tap) -> ChunkChecksums:
     offsets = [*chunk_offsets(metadata), max(tap.sums)]
     unknown = [offset for offset in offsets if offset not in tap.sums]
     if unknown or offsets != sorted(offsets):
-        raise EngineBug(
-            "TS1361",
-            "a Parquet file was not written column after column",
-            why=f"no write began at {unknown[:3]}; the installed pyarrow is {pa.__version__}",
-            fix="install the pyarrow of constraints.txt, and report this",
-        )
+        raise _unknown_order(unknown)
     return ChunkChecksums(np.array(offsets, np.int64), np.array([tap.sums[o] for o in offsets], np.uint32))
+
+
+def _unknown_order(offsets: list[int]) -> EngineBug:
+    return EngineBug(
+        "TS1361",
+        "a Parquet file was not written column after column",
+        why=f"no write began at {offsets[:3]}; the installed pyarrow is {pa.__version__}",
+        fix="install the pyarrow of constraints.txt, and report this",
+    )
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:

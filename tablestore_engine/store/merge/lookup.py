@@ -123,13 +123,18 @@ class Hits:
         order = np.argsort(stacked, kind="stable")
         incoming = stacked[order]
         if len(incoming) > 1 and bool((incoming[1:] == incoming[:-1]).any()):
-            raise EngineBug(
-                "TS1652",
-                "a key has two visible rows in one bucket",
-                why=f"files {', '.join(one.file.meta.file_name for one in by_file)} share a key",
-                fix="stop writing to the table, verify it, and report this with the facts",
-            )
+            raise two_visible_rows([one.file for one in by_file])
         return cls(tuple(by_file), incoming, order)
+
+
+def two_visible_rows(files: Sequence[StoredFile]) -> EngineBug:
+    """TS1652 of files that share a key."""
+    return EngineBug(
+        "TS1652",
+        "a key has two visible rows in one bucket",
+        why=f"files {', '.join(file.meta.file_name for file in files)} share a key",
+        fix="stop writing to the table, verify it, and report this with the facts",
+    )
 
 
 def find_hits(

@@ -11,9 +11,11 @@ INVARIANT  nothing here knows what becomes of a key: rows are brought to lsm.mer
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -55,7 +57,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class _Found:
+class FoundRows:
     """What the bucket holds for a step: hits, their old rows in hit order (first column their numbers), the rest.
 
     `picked`: which hits, in hit order, are rows that are replaced.
@@ -68,14 +70,13 @@ class _Found:
 
 
 @dataclass(frozen=True)
-class _Settled:
-    """One step, decided: its part of the run and of the changelog, the rows that are dead now, counts of keys."""
+class Settled:
+    """One step, decided: its part of the run and of the changelog (None: none is written)."""
 
     run: RunRows
     log: RunRows | None
-    dead: list[tuple[str, Index]]
+    result: MergeResult
     decision: Decision
-    absent: int
 
 
 def merge_batch(
@@ -90,12 +91,13 @@ def merge_batch(
         with run, log:
             held = None  # a changelog that is the run, as long as it may be all there is
             for step in find_steps(files.reader, state, incoming, masks, cache):
-                settled = _settle(
-                    files, step, masks, target, next_number=tally.next_number, has_files=bool(state.files)
+                found = _fetch_old(files, step, masks, target)
+                settled = settle(
+                    files, step.batch, found, target, tally.numbers_of, into_empty=not state.files
                 )
                 run.add(settled.run)
                 held = _log_on(log, settled.log, held, may_copy=not tally.steps or not state.files)
-                tally.add(settled)
+                tally.add(found, settled.decision)
             is_small = held is not None and tally.steps == 1 and held.rows.nbytes <= COPY_BYTES_MIN
             if held is not None and is_small and files.fileio.folders is None:
                 log.add(held)  # a copy by the store would have to wait for the run
@@ -148,29 +150,25 @@ def _log_on(
     return None
 
 
-def _settle(
+def settle(
     files: DataFiles,
-    step: MergeStep,
-    masks: dict[str, Mask],
+    batch: Batch,
+    found: FoundRows,
     target: Target,
+    numbers_of: Callable[[Index], npt.NDArray[np.int64]],
     *,
-    next_number: int,
-    has_files: bool,
-) -> _Settled:
-    batch = step.batch
-    found = _fetch_old(files, step, masks, target)
-    replaces = target.picks is not None
-    result = _merge(files, batch, found, replaces=replaces, into_empty=not has_files)
+    into_empty: bool,
+) -> Settled:
+    """What becomes of the keys of a batch. `numbers_of`: sequence numbers of written rows that have none yet.
+
+    `into_empty`: no row is stored in their buckets.
+    """
+    result = _merge(files, batch, found, replaces=target.picks is not None, into_empty=into_empty)
     decision = decide(result, identical=_identical(batch, target, found, result))
-    numbers = (
-        next_number + np.arange(len(decision.written))
-        if batch.numbers is None
-        else batch.numbers[decision.written]
-    )
+    numbers = numbers_of(decision.written) if batch.numbers is None else batch.numbers[decision.written]
     run = RunRows(take_rows(result.rows, decision.written), numbers)
     log = _changelog(files, result, found, decision, run) if _writes_log(files, target) else None
-    absent = sum(len(one.positions) for one in found.absent)
-    return _Settled(run, log, _dead_rows(found, decision), decision, absent)
+    return Settled(run, log, result, decision)
 
 
 class _Tally:
@@ -182,15 +180,17 @@ class _Tally:
         self.steps = self.inserted = self.updated = self.deleted = self.unchanged = 0
         self.next_number = state.next_sequence
 
-    def add(self, settled: _Settled) -> None:
-        decision = settled.decision
+    def numbers_of(self, written: Index) -> npt.NDArray[np.int64]:
+        return self.next_number + np.arange(len(written))
+
+    def add(self, found: FoundRows, decision: Decision) -> None:
         self.steps += 1
         self.next_number += len(decision.written)
         self.inserted += decision.inserted
         self.updated += decision.updated
-        self.deleted += decision.deleted + settled.absent
+        self.deleted += decision.deleted + sum(len(one.positions) for one in found.absent)
         self.unchanged += decision.unchanged
-        for name, positions in settled.dead:
+        for name, positions in _dead_rows(found, decision):
             if len(positions):
                 self.dead.setdefault(name, BitMap()).update(BitMap(positions.astype(np.uint32)))
 
@@ -204,14 +204,14 @@ class _Tally:
         return vectors
 
 
-def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target) -> _Found:
+def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target: Target) -> FoundRows:
     hits = step.hits
-    columns = _old_columns(files, step.batch, target)
+    columns = old_columns(files, step.batch, target)
     old = None
     if columns is None or columns:
         old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
         old = None if old is None else take_rows(old, hits.order)
-    return _Found(hits, old, step.absent, _picked_hits(hits, masks))
+    return FoundRows(hits, old, step.absent, _picked_hits(hits, masks))
 
 
 def _picked_masks(
@@ -239,7 +239,7 @@ def _picked_hits(hits: Hits, masks: dict[str, Mask]) -> Mask:
     return np.concatenate(parts)[hits.order] if parts else np.zeros(0, dtype=np.bool_)
 
 
-def _old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
+def old_columns(files: DataFiles, batch: Batch, target: Target) -> tuple[str, ...] | None:
     """Which columns of the old rows are needed: None is all of them."""
     if _writes_log(files, target) or target.skip_identical or files.traits.merge_engine.combines:
         return None
@@ -252,7 +252,9 @@ def _writes_log(files: DataFiles, target: Target) -> bool:
     return producer.writes_at_merge or (producer.writes_input and target.picks is not None)
 
 
-def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool, into_empty: bool) -> MergeResult:
+def _merge(
+    files: DataFiles, batch: Batch, found: FoundRows, *, replaces: bool, into_empty: bool
+) -> MergeResult:
     """The batch and the stored rows that it hits. The sequence field does not protect rows that are replaced."""
     hits = found.hits.incoming
     newer = None
@@ -268,7 +270,7 @@ def _merge(files: DataFiles, batch: Batch, found: _Found, *, replaces: bool, int
     )
 
 
-def _stored_order(files: DataFiles, batch: Batch, found: _Found) -> SequenceOrder | None:
+def _stored_order(files: DataFiles, batch: Batch, found: FoundRows) -> SequenceOrder | None:
     """Of the old rows, by which a stack of versions takes them between its own."""
     if batch.stack is None:
         return None
@@ -279,14 +281,14 @@ def _stored_order(files: DataFiles, batch: Batch, found: _Found) -> SequenceOrde
     return SequenceOrder.of_stored(field, numbers, np.ones(len(numbers), dtype=np.bool_))
 
 
-def _identical(batch: Batch, target: Target, found: _Found, result: MergeResult) -> Mask | None:
+def _identical(batch: Batch, target: Target, found: FoundRows, result: MergeResult) -> Mask | None:
     """Which hits would only write again what is stored, if the target wants to know."""
     if found.old is None or not target.skip_identical:
         return None
     return rows_identical(take_rows(result.rows, result.hits), found.old.select(batch.rows.column_names))
 
 
-def _unlogged(files: DataFiles, found: _Found, result: MergeResult) -> Mask | None:
+def _unlogged(files: DataFiles, found: FoundRows, result: MergeResult) -> Mask | None:
     """Hits whose rows differ in columns that the changelog ignores at most; None: no column is ignored."""
     ignored = files.traits.unlogged_columns
     if not ignored or found.old is None:
@@ -296,7 +298,7 @@ def _unlogged(files: DataFiles, found: _Found, result: MergeResult) -> Mask | No
 
 
 def _changelog(
-    files: DataFiles, result: MergeResult, found: _Found, decision: Decision, run: RunRows
+    files: DataFiles, result: MergeResult, found: FoundRows, decision: Decision, run: RunRows
 ) -> RunRows:
     """Changelog rows in key order, -U before +U; `kinds` None means: exactly the inserted run."""
     if not len(decision.replaced) and not found.absent:
@@ -324,7 +326,7 @@ def _changelog(
     return RunRows(rows, all_numbers, kinds)
 
 
-def _dead_rows(found: _Found, decision: Decision) -> list[tuple[str, Index]]:
+def _dead_rows(found: FoundRows, decision: Decision) -> list[tuple[str, Index]]:
     """File name and positions of rows that this step deletes or replaces."""
     is_replaced = np.zeros(len(found.hits.incoming), dtype=np.bool_)
     is_replaced[found.hits.order[decision.replaced]] = True  # from hit order back to file order

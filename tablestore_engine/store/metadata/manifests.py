@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from pyroaring import BitMap
 
-from tablestore_engine.errors import StorageError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, NewFile, write_many
 from tablestore_engine.format.checksum import name_with_checksum, verify_name_checksum
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.deletion_vector import decode_deletion_vector, encode_deletion_vectors
@@ -166,11 +165,7 @@ class ManifestStore:
             return
         waiting: list[tuple[str, bytes]] = []
         yield replace(self, waiting=waiting)
-        try:
-            self.fileio.run_together([partial(self.fileio.write, path, data) for path, data in waiting])
-        except StorageError:
-            self.fileio.delete_many([path for path, _ in waiting])
-            raise
+        write_many(self.fileio, [NewFile(path, data) for path, data in waiting])
 
     def write_manifests(
         self,

@@ -111,15 +111,24 @@ def sequence_of(rows: pa.Table, traits: TableTraits) -> SequenceOrder | None:
 
 
 def batch_of(
-    rows: pa.Table, kinds: npt.NDArray[np.int8] | None, traits: TableTraits, *, replaces: bool = False
+    rows: pa.Table,
+    kinds: npt.NDArray[np.int8] | None,
+    traits: TableTraits,
+    *,
+    replaces: bool = False,
+    buckets: pl.Series | None = None,
 ) -> Batch:
     """Rows in the order of their arrival; `replaces`: stored rows go when they are written, and a delete is a delete.
 
+    `buckets`: of each row a number, which then goes before the key: rows of several buckets are one batch.
+
     Raises FixData TS1601 for repeated keys that nothing orders, TS1657 for retractions that the engine does not take.
     """
-    if kinds is not None and not replaces:
-        rows, kinds = _accepted(rows, kinds, traits)
     keys = order_columns(rows, traits.schema.trimmed_primary_keys)
+    if buckets is not None:
+        keys = pl.DataFrame([buckets]).hstack(keys)
+    if kinds is not None and not replaces:
+        rows, kinds, keys = _accepted(rows, kinds, keys, traits)
     if kinds is not None and traits.merge_engine.newest_wins and bool((kinds == RowKind.UPDATE_BEFORE).any()):
         keep = without_update_before(keys, kinds)
         rows, kinds, keys = rows.filter(pa.array(keep)), kinds[keep], keys.filter(pl.Series(keep))
@@ -174,11 +183,11 @@ def _stacked(
 
 
 def _accepted(
-    rows: pa.Table, kinds: npt.NDArray[np.int8], traits: TableTraits
-) -> tuple[pa.Table, npt.NDArray[np.int8]]:
+    rows: pa.Table, kinds: npt.NDArray[np.int8], keys: pl.DataFrame, traits: TableTraits
+) -> tuple[pa.Table, npt.NDArray[np.int8], pl.DataFrame]:
     """Without the retractions that the table ignores. Raises FixData TS1657."""
-    rows, kinds, _ = _accepted_stored(rows, kinds, np.zeros(len(kinds), dtype=np.int64), traits)
-    return rows, kinds
+    rows, kinds, left = _accepted_stored(rows, kinds, np.arange(len(kinds)), traits)
+    return rows, kinds, keys if len(left) == keys.height else keys[left]
 
 
 def _accepted_stored(

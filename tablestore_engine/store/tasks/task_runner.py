@@ -96,9 +96,13 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
 
 def run_and_hand_on(task: BucketTask, access: FileAccess) -> BucketChange:
     """What threads and Spark tasks call. Raises what run_task raises."""
+    return _hand_on(task, run_task(task, access), access)
+
+
+def _hand_on(task: BucketTask, change: BucketChange, access: FileAccess) -> BucketChange:
     from tablestore_engine.store.tasks.prepublish_rows import changelog_rows
 
-    change = replace(run_task(task, access), total_buckets=task.state.total_buckets)
+    change = replace(change, total_buckets=task.state.total_buckets)
     if access.early is None or not change.changelog:
         return change
     rows = changelog_rows(_files(task, access), task.state, change.changelog)
@@ -122,25 +126,50 @@ def run_tasks(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
 
 
 def _run_all(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+    from tablestore_engine.store.tasks.small_upserts import group_upserts
     from tablestore_engine.store.tasks.task_size import is_tiny
 
     done: list[tuple[BucketTask, BucketChange]] = []
 
-    def run(task: BucketTask) -> BucketChange:
-        change = run_and_hand_on(task, access)
-        done.append((task, change))
-        return change
+    def run(places: Sequence[int]) -> list[BucketChange]:
+        group = [tasks[place] for place in places]
+        changes = run_group(group, access)
+        done.extend(zip(group, changes, strict=True))
+        return changes
 
-    threads = min(THREADS_MAX, os.cpu_count() or 1, sum(not is_tiny(task) for task in tasks))
+    groups = group_upserts(tasks)
+    large = sum(len(places) == 1 and not is_tiny(tasks[places[0]]) for places in groups)
+    threads = min(THREADS_MAX, os.cpu_count() or 1, large)
     try:
         if threads <= 1:
-            return list(access.fileio.run_together([partial(run, task) for task in tasks]))
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(run, tasks))
+            found = list(access.fileio.run_together([partial(run, places) for places in groups]))
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                found = list(pool.map(run, groups))
     except StorageError:
         for task, change in done:  # all threads have ended: the pool waits for them
             _files(task, access).discard(task.state, change.created)
         raise
+    by_place = {
+        place: change
+        for places, changes in zip(groups, found, strict=True)
+        for place, change in zip(places, changes, strict=True)
+    }
+    return [by_place[place] for place in range(len(tasks))]
+
+
+def run_group(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+    """The changes of tasks that group_upserts puts together: rows are handed on after the whole group."""
+    if len(tasks) == 1:
+        return [run_and_hand_on(tasks[0], access)]
+    from tablestore_engine.store.merge.merge_buckets import BucketRows, merge_buckets
+
+    upserts = [task for task in tasks if isinstance(task, Upsert)]
+    rows = [
+        BucketRows(task.state, task.level, task.rows, task.kinds) for task in upserts if task.rows is not None
+    ]
+    changes = merge_buckets(_files(tasks[0], access), rows)
+    return [_hand_on(task, change, access) for task, change in zip(tasks, changes, strict=True)]
 
 
 def _files(task: BucketTask, access: FileAccess) -> DataFiles:

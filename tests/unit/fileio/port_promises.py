@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tablestore_engine.errors import FixRequest, NotFound
-from tablestore_engine.fileio.base import FileIO, find
+from tablestore_engine.fileio.base import FileIO, NewFile, find, write_many
 
 
 class PortPromises:
@@ -27,6 +27,13 @@ class PortPromises:
         with pytest.raises(OSError):
             fileio.write(f"{root}/x", b"2")
         assert fileio.read(f"{root}/x") == b"1"
+
+    def test_many_files_are_written_together(self, fileio: FileIO, root: str) -> None:
+        """Promise 14: each has its bytes, under its second name too, and parents appear; either name can go alone."""
+        write_many(fileio, [NewFile(f"{root}/m/{n}/f", b"%d" % n, f"{root}/also/{n}") for n in range(9)])
+        fileio.delete(f"{root}/m/3/f")
+        assert [fileio.read(f"{root}/also/{n}") for n in range(9)] == [b"%d" % n for n in range(9)]
+        assert [n for n in range(9) if fileio.exists_file(f"{root}/m/{n}/f")] == [0, 1, 2, 4, 5, 6, 7, 8]
 
     def test_a_missing_file_is_not_found(self, fileio: FileIO, root: str) -> None:
         """Reading, opening and measuring a missing file raise NotFound TS1201."""

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.fileio.base import NewFile
 from tablestore_engine.fileio.local import LocalFileIO
 from tests.unit.fileio.folder_promises import FolderPromises
 from tests.unit.fileio.port_promises import PortPromises
@@ -104,6 +105,33 @@ def test_file_and_folder_are_synced_before_the_claim_returns(
     with fileio.open_output(f"{root}/o") as sink:
         sink.write(b"1")
     assert synced == [False, True]
+
+
+def test_many_files_are_synced_before_their_folders(
+    fileio: LocalFileIO, root: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """write_many syncs every file, then each folder with a new name once: those of new folders too (promise 14)."""
+    fileio.mkdirs(root)
+    synced: list[str] = []
+    real = os.fsync
+
+    def spy(fd: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), root))
+        real(fd)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    fileio.write_many([NewFile(f"{root}/{n % 2}/{n}", b"1", f"{root}/{n % 2}/also-{n}") for n in range(8)])
+    assert sorted(synced[:8]) == [f"{n % 2}/{n}" for n in (0, 2, 4, 6, 1, 3, 5, 7)]
+    assert sorted(synced[8:]) == [".", "0", "1"]
+
+
+def test_none_of_many_files_stays_when_one_is_refused(fileio: LocalFileIO, root: str) -> None:
+    """A name that is taken: the error comes out, the others and their second names are gone, that file stays (14)."""
+    fileio.write(f"{root}/a/6", b"old")
+    with pytest.raises(FileExistsError):
+        fileio.write_many([NewFile(f"{root}/a/{n}", b"new", f"{root}/a/also-{n}") for n in range(8)])
+    assert os.listdir(f"{root}/a") == ["6"]
+    assert fileio.read(f"{root}/a/6") == b"old"
 
 
 def test_it_travels_to_spark_workers(fileio: LocalFileIO) -> None:
