@@ -183,6 +183,7 @@ def test_a_crash_leaves_before_or_after_and_the_command_converges(tmp_path: Path
     again: the new ones, once. At night also when it passes a point for the second time.
     """
     passed = passed_points(tmp_path / "whole", scenario)
+    check_again(tmp_path / "whole", scenario, f"{scenario}, without a crash")
     for point, count in passed.items():
         for nth in range(1, min(count, examples(1, 2)) + 1):
             check_crash(tmp_path / f"{point} {nth}", scenario, point, nth)
@@ -192,9 +193,16 @@ def check_crash(root: Path, scenario: str, point: str, nth: int) -> None:
     """One crash, and the same command again."""
     where = f"{scenario}, {point}, time {nth}"
     prepare(root, scenario)
-    command, expected = SCENARIOS[scenario]
     with pytest.raises(SimulatedCrash):
-        command(open_table(root, runtime=crashing(seeded_runtime(POINTS.index(point)), point, nth)))
+        SCENARIOS[scenario][0](
+            open_table(root, runtime=crashing(seeded_runtime(POINTS.index(point)), point, nth))
+        )
+    check_again(root, scenario, where)
+
+
+def check_again(root: Path, scenario: str, where: str) -> None:
+    """Before or after the command; behind the same command after it, once."""
+    command, expected = SCENARIOS[scenario]
     reopened = open_table(root)
     assert reopened.verify() == (), where
     assert rows_of(reopened) in (sorted(FIRST, key=repr), sorted(expected, key=repr)), where
