@@ -16,14 +16,18 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
 
 from benchmarks.store_bench import RESULT
 from tablestore_engine.api import Engine, Table
+from tablestore_engine.spark.key_reads import KeyReads
 
 _AGAIN = 9
+_WARM = 10
 _GOALS = {
     "one key": 0.1,
     "100 keys": 0.6,
@@ -86,6 +90,37 @@ def measure(table: Table, rows: pa.Table) -> dict[str, dict[str, float]]:
     return found
 
 
+def measure_sql(engine: Engine, rows: pa.Table) -> dict[str, float]:
+    """One key in SQL, by a look-up and by a Spark job over the files in turn: medians in milliseconds, the processor
+    time of Python and Java together.
+    """
+    answered, taken = KeyReads.answered, dict[str, list[float]]()
+    jvm = int(engine.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
+    for turn in range(2 * _WARM + _AGAIN):
+        for way in ("look-up", "job"):
+            key = (turn * 7919) % rows.num_rows
+            with patch.object(
+                KeyReads, "answered", answered if way == "look-up" else lambda _, frame, __: frame
+            ):
+                clock, processor = time.perf_counter(), _processor(jvm)
+                found = engine.sql(f"select * from demo.t where id = {key}").rows
+                spent = time.perf_counter() - clock, _processor(jvm) - processor
+            if len(found) != 1 or found[0][0] != key:
+                raise SystemExit(f"{way}: {found}, expected key {key}")
+            if turn >= 2 * _WARM:
+                taken.setdefault(way, []).append(spent[0])
+                taken.setdefault(f"{way} cpu", []).append(spent[1])
+    medians = {way: round(statistics.median(all_) * 1000, 3) for way, all_ in taken.items()}
+    sys.stdout.write(f"one key in SQL: {medians}\n")
+    return medians
+
+
+def _processor(pid: int) -> float:
+    """Seconds of this process and of another one."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return time.process_time() + (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _verify(name: str, text: str, found: pa.Table, rows: pa.Table) -> None:
     """Against numpy over the rows that were written."""
     numbers = np.arange(rows.num_rows)
@@ -110,15 +145,23 @@ def main() -> None:
     is_small = parser.parse_args().small
     rows = some_rows(200_000 if is_small else 5_000_000)
     with tempfile.TemporaryDirectory() as folder:
-        table = Engine(folder).create_table("demo.t", rows.schema, primary_key="id", options={"bucket": 2})
+        engine = Engine(folder)
+        table = engine.create_table("demo.t", rows.schema, primary_key="id", options={"bucket": 2})
         table.upsert(rows)
         found = measure(table, rows)
+        in_sql = measure_sql(engine, rows)
     missed = {name: goal for name, goal in _GOALS.items() if found[name]["cpu_ratio"] > goal}
     sys.stdout.write(f"goals missed, by processor time: {missed or 'none'}\n")
     if not is_small:
         known = json.loads(RESULT.read_text())
         load = round(os.getloadavg()[1], 1)
-        known["key lookups"] = {"rows": rows.num_rows, "load": load, "goals": _GOALS, "filters": found}
+        known["key lookups"] = {
+            "rows": rows.num_rows,
+            "load": load,
+            "goals": _GOALS,
+            "filters": found,
+            "sql": in_sql,
+        }
         RESULT.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
 
 
