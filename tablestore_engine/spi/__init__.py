@@ -10,6 +10,7 @@ from tablestore_engine.lazy_names import load_on_use
 if TYPE_CHECKING:
     from tablestore_engine.api.database_sync import SyncReport, SyncSpec, sync_database
     from tablestore_engine.api.empty_batches import EmptyBatches
+    from tablestore_engine.api.preload import load_for_builds
     from tablestore_engine.api.results import shown_columns
     from tablestore_engine.catalog.orphan_folders import OrphanFolder
     from tablestore_engine.catalog.read_log import ReadLog, TableRead
@@ -210,6 +211,7 @@ __all__ = [
     "is_object_store",
     "kept_text",
     "kept_until_ms",
+    "load_for_builds",
     "local_folder",
     "moment_text",
     "needs_world",

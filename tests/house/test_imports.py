@@ -132,3 +132,24 @@ def test_the_adapter_loads_no_frames_and_no_clients_at_its_start() -> None:
     loaded = _loaded("import dbt.cli.main, dbt.adapters.spark, dbt.adapters.tablestore")
     assert not {"pandas", "confluent_kafka", "duckdb"} & loaded
     assert _count(loaded) <= 310
+
+
+def test_a_process_that_is_forked_for_commands_has_loaded_what_they_import_in_functions(
+    tmp_path: Path,
+) -> None:
+    """Otherwise each command of `tablestore dbt` would load it again (decision 0088)."""
+    program = """
+import sys, pyarrow as pa
+from tablestore_engine.spi import load_for_builds
+load_for_builds()
+before = set(sys.modules)
+from tablestore_engine.api import Engine
+with Engine(sys.argv[1]) as engine:
+    engine.create_database("demo")
+    orders = engine.create_table("demo.orders", pa.schema([("id", pa.int64())]), primary_key="id")
+    orders.upsert(pa.table({"id": [1, 2]}))
+    orders.delete("id = 2")
+    assert orders.scan().to_arrow().num_rows == 1
+assert not {name for name in set(sys.modules) - before if name.startswith("tablestore_engine.")}
+"""
+    _loaded(program, str(tmp_path))

@@ -8,7 +8,9 @@ from __future__ import annotations
 import importlib
 import sys
 
-# All that a build imports, of dbt, its adapter and the engine; what is missing here is imported by each command again.
+from tablestore_engine.spi import load_for_builds
+
+# All that a build imports, of dbt and its adapter; what is missing here is imported by each command again.
 _MODULES = (
     "dbt.cli.main",
     "dbt.adapters.tablestore",
@@ -23,6 +25,7 @@ def load() -> None:
     sys.argv[:] = ["dbt"]  # as which the adapter sets the garbage collector
     for name in _MODULES:
         importlib.import_module(name)
+    load_for_builds()
 
 
 def run() -> None:
