@@ -121,6 +121,13 @@ def _compare(engine: Engine, project: Project, done: Mapping[str, Mapping[str, D
                 raise SystemExit(f"batch {number}: {model.name} by {target}: {wrong}")
 
 
+def _keep(project: Project, names: Sequence[str]) -> None:
+    for path in (project.folder / "models").rglob("*.sql") if names else ():
+        if path.stem not in names:
+            path.unlink()
+    project.models = tuple(one for one in project.models if not names or one.name in names)
+
+
 def summary(pairs: Sequence[Pair]) -> dict[str, Any]:
     """Shares of right choices, and what the chosen strategies took beside the fastest ones."""
     found: dict[str, Any] = {"pairs": len(pairs), "chosen": {}}
@@ -151,6 +158,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--partitions", type=int, default=2, help="spark.sql.shuffle.partitions")
     parser.add_argument("--folder", default=None, help="where the warehouse is made")
+    parser.add_argument("--models", nargs="*", default=[], help="these alone; they read no other model")
     parser.add_argument("--output", default=None, help="a file for every pair")
     asked = parser.parse_args(arguments)
     conf = {"spark.sql.shuffle.partitions": str(asked.partitions)}
@@ -159,6 +167,7 @@ def main(arguments: list[str]) -> int:
     pairs: list[Pair] = []
     try:
         project = Project(feed.project, folder, feed.variables, conf)
+        _keep(project, asked.models)
         with Engine(project.warehouse, spark=SparkSettings("local[2]", conf=conf)) as engine:
             for pair in measure(feed, project, engine, asked.batches):
                 pairs.append(pair)

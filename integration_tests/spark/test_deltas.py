@@ -152,6 +152,20 @@ FOLLOWED = {
         ),
         "product",
     ),
+    "count distinct": (
+        (
+            f"select product, count(distinct customer) d, count(distinct customer, amount) e, count(*) n, "
+            f"max(amount) m, count(distinct amount) filter (where id % 2 = 0) f from {S} group by product"
+        ),
+        "product",
+    ),
+    "count distinct of new and unchanged groups": (
+        (
+            f"select id, count(distinct product) d, count(distinct name) e, sum(amount) s from "
+            f"(select o.*, c.name from {S} o join {P} c on c.id <> o.customer) group by id"
+        ),
+        "id",
+    ),
     "no count": (f"select product, sum(amount) s, max(id) m from {S} group by product", "product"),
     "explode": (
         f"select coalesce(id, 0) as id, x from {S} lateral view explode(array(1, amount + 100)) as x",

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from tablestore_engine.queryplan.equal_values import is_exact
+from tablestore_engine.queryplan.equal_values import is_carried, is_exact
 from tablestore_engine.queryplan.known_columns import is_grouped
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import output_ids
@@ -33,6 +33,7 @@ class Expressions(Protocol):
 
 
 GROUP, COUNT, SUM, SUM_OR_ZERO, MIN, MAX = "group", "count", "sum", "sum or zero", "min", "max"
+DISTINCT = "count distinct"
 # Catalyst's class → what its changes are added up by
 FOLLOWED = {
     "Count": COUNT, "CountIf": COUNT, "Sum": SUM, "Min": MIN, "Max": MAX, "BoolAnd": MIN, "BoolOr": MAX,
@@ -46,8 +47,9 @@ _ORDERED = _INTEGERS | {"boolean", "date", "timestamp", "timestamp_ntz", "string
 class GroupColumn:
     """A column of the result. `how`: GROUP for a value that all rows of a group have, else how changes are added up.
 
-    `values`: expressions over a row, one but for COUNT, which counts rows in which none is NULL; `condition`: of FILTER
-    and count_if. `type`: of the value, as Catalyst's JSON has it. `is_negative`: a SUM of the values below 0 alone.
+    `values`: expressions over a row, one but for COUNT and DISTINCT, which count where none is NULL; `condition`: of
+    FILTER and count_if. `type`: of the value, as Catalyst's JSON has it. `is_negative`: a SUM of the values below 0
+    alone.
     """
 
     how: str
@@ -162,7 +164,8 @@ def aggregate_column(
     function, *conditions = aggregate.children
     known = how or FOLLOWED.get(function.kind)
     is_other = function.kind == "Sum" and expressions.name_of(function.place) != "sum"
-    if known is None or is_other or aggregate.facts.get("isDistinct") is not False:
+    is_distinct = aggregate.facts.get("isDistinct")
+    if known is None or is_other or not (is_distinct is False or (is_distinct is True and known == COUNT)):
         raise NoDelta(f"an aggregate function whose changes cannot be added up ({name})")
     for one in (*function.children, *conditions):
         if not usable(one):
@@ -172,6 +175,8 @@ def aggregate_column(
             raise NoDelta(f"count_if with FILTER ({name})")
         return GroupColumn(COUNT, (), function.children[0].place)
     condition = conditions[0].place if conditions else None
+    if known == COUNT and is_distinct:
+        return _distinct(function, condition, name, expressions)
     if known == COUNT:
         return GroupColumn(COUNT, tuple(_counted(function)), condition)
     value = function.children[0]
@@ -179,6 +184,16 @@ def aggregate_column(
     if not _is_followed(known, type_):
         raise NoDelta(f"{'a sum' if known == SUM else 'an extreme'} of {type_} ({name})")
     return GroupColumn(known, (value.place,), condition, type_)
+
+
+def _distinct(
+    function: Expression, condition: Place | None, name: str, expressions: Expressions
+) -> GroupColumn:
+    values = tuple(_counted(function))
+    types = [expressions.type_of(one) for one in values]
+    if not values or not all(is_carried(one) and is_exact(one) for one in types):
+        raise NoDelta(f"count(DISTINCT) of {', '.join(map(str, types)) or 'a constant'} ({name})")
+    return GroupColumn(DISTINCT, values, condition, types[0])
 
 
 def _counted(function: Expression) -> Iterator[Place]:

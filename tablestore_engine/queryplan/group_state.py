@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from tablestore_engine.queryplan.delta_root import (
+    DISTINCT,
     GROUP,
     SUM,
     Expressions,
@@ -184,6 +185,8 @@ class _Slots:
             self._add_average(aggregate, used, name)
             return
         column = aggregate_column(aggregate, name, self._expressions, self._usable)
+        if column.how == DISTINCT:
+            raise NoDelta(f"count(DISTINCT) beside a state of groups ({name})")
         slot = self._add(column, used)
         self.kept[aggregate.place] = KeptAggregate(
             column.how, slot, self._expressions.type_of(aggregate.place)

@@ -4,7 +4,8 @@ CHANGE     the Spark job for the deltas of a `changed_keys` run
 Rows       `r0`, `r1`, … as the columns of the query, `n`: how often more than before the result has it, never 0
 Groups     `g<i>` a value of the group; `n` rows more than before; of column i: `v<i>` the count or sum over added rows
            minus that over removed ones, `m<i>` values of a sum more than before (NULL does not count), `c<i>` values
-           that were added or removed, `p<i>`, `q<i>` the extreme of added and of removed values
+           that were added or removed, `p<i>`, `q<i>` the extreme of added and of removed values. Of count(DISTINCT)
+           `v<i>`, `c<i>`, `m<i>`: values that came, that came or went, and that went
 INVARIANT  rows that come with both signs cancel before an extreme is taken of them.
 """
 
@@ -21,6 +22,7 @@ from pyspark.sql import functions as sf
 
 from tablestore_engine.queryplan.delta_root import (
     COUNT,
+    DISTINCT,
     GROUP,
     MAX,
     MIN,
@@ -184,12 +186,14 @@ def contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:
     """`rows`: values, conditions and signs of rows below the groups."""
     keys = [f"x{at}_0 as g{at}" for at, one in enumerate(columns) if one.how == GROUP]
     extremes = [at for at, one in enumerate(columns) if one.how in (MIN, MAX)]
+    distinct = [at for at, one in enumerate(columns) if one.how == DISTINCT]
     first = ["sum(s) as n"]
     for at, one in enumerate(columns):
         first += _added(at, one)
-    if not extremes:
+    if not (extremes or distinct):
         return _grouped(rows.selectExpr("*", *keys), _names(keys), first)
     values = [f"{_if(at, columns[at], f'x{at}_0')} as e{at}" for at in extremes]
+    values += [f"{_if(at, columns[at], _tuple(at, columns[at]))} as e{at}" for at in distinct]
     net = _grouped(rows.selectExpr("*", *keys, *values), [*_names(keys), *_names(values)], first)
     sums = [f"sum({name}) as {name}" for name in _names(first)]
     for at in extremes:
@@ -198,12 +202,25 @@ def contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:
             f"{function}(if(n > 0, e{at}, null)) as p{at}",
             f"{function}(if(n < 0, e{at}, null)) as q{at}",
         ]
+    for at in distinct:  # rows of one value may differ in other columns
+        window = ", ".join([*_names(keys), f"e{at}"])
+        net = net.selectExpr("*", f"sum(n) over (partition by {window}) as d{at}")
+        sums += [
+            f"count(distinct if(d{at} > 0, e{at}, null)) as v{at}",
+            f"count_if(e{at} is not null and d{at} <> 0) as c{at}",
+            f"count_if(e{at} is not null and d{at} < 0) as m{at}",
+        ]
     return _grouped(net, _names(keys), sums)
+
+
+def _tuple(at: int, column: GroupColumn) -> str:
+    """The counted value."""
+    return f"struct({', '.join(f'x{at}_{number}' for number in range(len(column.values)))})"
 
 
 def _added(at: int, column: GroupColumn) -> list[str]:
     """What is added up for a column."""
-    if column.how in (GROUP, MIN, MAX):
+    if column.how in (GROUP, MIN, MAX, DISTINCT):
         return []
     if column.how == COUNT:
         return [f"sum({_if(at, column, 's', '0')}) as v{at}"]

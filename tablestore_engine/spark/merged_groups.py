@@ -8,6 +8,7 @@ Rules      count    stored + part
                     group is evaluated; so is one with fewer values and a sum of 0, which may have none left
            extreme  the better one of stored and added, if no removed value reaches the stored one; the added one if it
                     reaches the stored one; else the group is evaluated
+           distinct the stored one, if no value came or went; of a group that is not stored what came; else evaluated
            group    stays with as many or more rows than before, or with a value that proves a row; goes when count(*)
                     is 0; else it is evaluated. A total always has its row
 """
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.format.row_kind import RowKind
-from tablestore_engine.queryplan.delta_root import COUNT, GROUP, MAX, SUM, SUM_OR_ZERO, GroupColumn
+from tablestore_engine.queryplan.delta_root import COUNT, DISTINCT, GROUP, MAX, SUM, SUM_OR_ZERO, GroupColumn
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows, has_null, positions_in, with_kind
 
 Mask = np.ndarray[Any, np.dtype[np.bool_]]
@@ -120,9 +121,19 @@ def _merge(group: Group, at: int, column: GroupColumn, name: str) -> MergedColum
         value = pc.add(pc.fill_null(old, 0), group.part(f"v{at}"))
         number = np.asarray(value)
         return MergedColumn(value, number < 0, number > 0)
+    if column.how == DISTINCT:
+        return _distinct(group, at, old)
     if column.how in (SUM, SUM_OR_ZERO):
         return _sum(group, at, old, is_zeroed=column.how == SUM_OR_ZERO)
     return merge_extreme(group, at, old, is_max=column.how == MAX)
+
+
+def _distinct(group: Group, at: int, old: pa.Array) -> MergedColumn:
+    """Which values a stored group has is not known; a new one has those that came."""
+    moved, gone = (np.asarray(group.part(f"{name}{at}")) > 0 for name in ("c", "m"))
+    value = pc.if_else(pa.array(group.is_stored), old, group.part(f"v{at}").cast(old.type))
+    again = np.where(group.is_stored, moved | ~_true(pc.is_valid(old)), gone)
+    return MergedColumn(value, again, ~again & (np.asarray(pc.fill_null(value, 0)) > 0))
 
 
 def _sum(group: Group, at: int, old: pa.Array, *, is_zeroed: bool) -> MergedColumn:

@@ -16,7 +16,16 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.queryplan.delta_root import COUNT, GROUP, MAX, MIN, SUM, SUM_OR_ZERO, GroupColumn
+from tablestore_engine.queryplan.delta_root import (
+    COUNT,
+    DISTINCT,
+    GROUP,
+    MAX,
+    MIN,
+    SUM,
+    SUM_OR_ZERO,
+    GroupColumn,
+)
 from tablestore_engine.queryplan.plan_nodes import Place
 from tablestore_engine.spark import merged_groups
 from tablestore_engine.spark.merged_groups import merge_groups
@@ -29,13 +38,15 @@ COLUMNS = {
     "k": GroupColumn(GROUP, (X,)),
     "rows": GroupColumn(COUNT, ()),
     "values": GroupColumn(COUNT, (X,)),
+    "different": GroupColumn(DISTINCT, (X,), type="long"),
     "total": GroupColumn(SUM, (X,), type="long"),
     "zeroed": GroupColumn(SUM_OR_ZERO, (X,), type="long"),
     "most": GroupColumn(MAX, (X,)),
     "least": GroupColumn(MIN, (X,)),
 }
 STORED = pa.schema([
-    ("k", pa.int64()), ("rows", pa.int64()), ("values", pa.int64()), ("total", pa.int64()), ("zeroed", pa.int64()),
+    ("k", pa.int64()), ("rows", pa.int64()), ("values", pa.int64()), ("different", pa.int64()),
+    ("total", pa.int64()), ("zeroed", pa.int64()),
     ("most", pa.string()), ("least", pa.bool_()),
 ])  # fmt: skip
 
@@ -47,7 +58,8 @@ def result(rows: Sequence[Row], names: Sequence[str], *, is_total: bool) -> dict
     values = [x for x, _ in rows if x is not None]
     shown = [y for _, y in rows if y is not None]
     found = {
-        "rows": len(rows), "values": len(values), "total": sum(values) if values else None, "zeroed": sum(values),
+        "rows": len(rows), "values": len(values), "different": len(set(values)),
+        "total": sum(values) if values else None, "zeroed": sum(values),
         "most": max(map(str, shown), default=None), "least": min((one > 2 for one in shown), default=None),
     }  # fmt: skip
     return {name: found[name] for name in names if name != "k"}
@@ -67,6 +79,14 @@ def contribution(
             found[f"v{at}"] = found["n"]
         elif name == "values":
             found[f"v{at}"] = sum(sign for _, sign in values)
+        elif name == "different":
+            net = Counter(x for x, sign in values if sign > 0)
+            net.subtract(x for x, sign in values if sign < 0)
+            found |= {
+                f"v{at}": sum(one > 0 for one in net.values()),
+                f"c{at}": sum(one != 0 for one in net.values()),
+                f"m{at}": sum(one < 0 for one in net.values()),
+            }
         elif name in ("total", "zeroed"):
             part = Decimal(sum(x * sign for x, sign in values)) if values else None
             found |= {f"v{at}": part, f"m{at}": sum(sign for _, sign in values), f"c{at}": len(values)}
@@ -197,6 +217,7 @@ def _all_stay(right: Callable[..., Any]) -> Callable[..., Any]:
         ("merge_extreme", _no_removed_check),
         ("_sum", _null_is_zero),
         ("_sum", _no_removed_check),
+        ("_distinct", _no_removed_check),
         ("_states", _all_stay),
     ],
 )

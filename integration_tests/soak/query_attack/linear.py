@@ -75,6 +75,8 @@ def _aggregate(scope: Scope, found: From) -> Expr:
         forms += [(f"sum({x})", most, True)] * 4 + [(f"coalesce(sum({x}), {zero})", most, False)]
     if kind not in ("boolean", "double", "real", "real_group"):
         forms += [(f"{rng.choice(('max', 'min'))}({x})", ref.col.grouped().type, True)] * 3
+    if kind not in ("double", "real", "real_group"):
+        forms += [(f"count(distinct {x})", "bigint", False)]
     if kind == "boolean":
         forms += [(f"{rng.choice(('bool_and', 'bool_or'))}({x})", kind, True)] * 2
     text, result, null = rng.choice(forms)
