@@ -24,6 +24,7 @@ import pyarrow as pa
 from tablestore_engine.errors import EngineBug
 from tablestore_engine.fileio.object_input import GAP_BYTES
 from tablestore_engine.format.binary_row import decode_row
+from tablestore_engine.format.data_type import INTEGER_ROOTS
 from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.locks import OrderedLock, Rank
@@ -44,6 +45,7 @@ WHOLE_FILE_SHARE = (
 FEW_ROWS = 8_192  # to look up the row groups of such a file costs as much as reading its keys
 _NOTED_MAX = 10_000  # paths
 _NARROWED_MAX = 1_000_000  # keys that are compared with the second column of row groups
+_PLAIN_ROOTS = (*INTEGER_ROOTS, "VARCHAR")  # their values are comparable as they are
 _NONE = np.empty(0, dtype=np.int64)
 
 
@@ -196,7 +198,10 @@ def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...]
     from tablestore_engine.lsm.key_order import key_at, order_frame
 
     types = [column.type for column in schema.fields_of(schema.trimmed_primary_keys)]
-    bounds = zip(decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types), strict=True)
+    low, high = decode_row(file.meta.min_key, types), decode_row(file.meta.max_key, types)
+    if all(type_.root in _PLAIN_ROOTS for type_ in types):  # a frame of two rows costs ten times as much
+        return tuple((one is not None, one) for one in low), tuple((one is not None, one) for one in high)
+    bounds = zip(low, high, strict=True)
     frame = order_frame([arrow_values(both, type_) for both, type_ in zip(bounds, types, strict=True)])
     return key_at(frame, 0), key_at(frame, 1)
 

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.lsm.key_order import key_at, order_columns
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.merge import lookup
-from tablestore_engine.store.merge.lookup import KeyCache, fetch, find_hits
+from tablestore_engine.store.merge.lookup import KeyCache, fetch, find_hits, key_range
 from tests.unit.store.bucket_world import World, make_schema
 
 SMALL_GROUPS = {"parquet.row-group-rows": "10"}
@@ -108,3 +108,14 @@ def test_key_column_is_remembered_after_half_of_its_row_groups(
         key = turn * 20
         assert _find(world, [key], cache).incoming.tolist() == [0]
     assert groups == [1] * 24 + [50]
+
+
+@pytest.mark.parametrize("low", [(-(2**63), ""), (5, "a\x00é"), (7, "￿😀")])
+def test_key_range_of_integers_and_texts_is_that_of_keys(tmp_path: Path, low: tuple[int, str]) -> None:
+    """Bounds from the metadata compare and equal as the same keys in a frame."""
+    world = World(tmp_path, make_schema({"id": "BIGINT NOT NULL", "k": "STRING NOT NULL"}, keys=("id", "k")))
+    high = (2**63 - 1, "z")
+    world.upsert([dict(zip(("id", "k"), one, strict=True)) for one in (low, high)])
+    rows = world.table([dict(zip(("id", "k"), one, strict=True)) for one in (low, high)])
+    frame = order_columns(rows, ("id", "k"))
+    assert key_range(world.schema, world.state.files[0]) == (key_at(frame, 0), key_at(frame, 1))
