@@ -160,7 +160,7 @@ class Bitmap32(OneByOne):
 
 
 def make_nested_update(column: AggregatedColumn) -> NestedUpdate:
-    """Raises FixRequest TS1662, TS1665; Unsupported TS1667."""
+    """Raises FixRequest TS1662, TS1672; Unsupported TS1667."""
     element = column.type.element
     if column.type.root != "ARRAY" or element is None or element.root != "ROW":
         raise wrong_type(column, "nested_update", "ARRAY<ROW<…>>")
@@ -175,7 +175,7 @@ def make_nested_update(column: AggregatedColumn) -> NestedUpdate:
 
 
 def make_merge_map_with_keytime(column: AggregatedColumn) -> MergeMapWithKeyTime:
-    """Raises FixRequest TS1662, TS1665."""
+    """Raises FixRequest TS1662, TS1672."""
     value = column.type.value
     if column.type.root != "MAP" or value is None or value.root != "ROW" or len(value.fields) < 2:
         raise wrong_type(column, "merge_map_with_keytime", "MAP<…, ROW<…>> with two columns in the row")
@@ -201,7 +201,7 @@ def _check_fields(column: AggregatedColumn, row: DataType, names: Sequence[str],
     missing = [name for name in names if name not in known]
     if missing:
         raise FixRequest(
-            "TS1665",
+            "TS1672",
             f"column {column.name} has no nested column {missing[0]!r}",
             why=f"'fields.{column.name}.{option}' names it; there are {', '.join(known)}",
             fix="correct the option",

@@ -44,7 +44,7 @@ FUNCTIONS: dict[str, Make] = {
 
 
 def make_function(name: str, field: DataField, options: FieldOptions) -> AggregateFunction:
-    """The function of that name for a column. Raises Unsupported TS1661; FixRequest TS1662, TS1665."""
+    """The function of that name for a column. Raises Unsupported TS1661; FixRequest TS1662, TS1665, TS1672."""
     make = FUNCTIONS.get(name)
     if make is None:
         raise Unsupported(

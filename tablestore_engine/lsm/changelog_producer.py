@@ -1,6 +1,7 @@
 """Where the changelog of a keyed table comes from: the hooks that a value of `changelog-producer` decides.
 
-CHANGE     where the changelog of a table comes from (options changelog-producer, changelog-producer.row-deduplicate)
+CHANGE     where the changelog of a table comes from (options changelog-producer,
+           changelog-producer.row-deduplicate, changelog-producer.row-deduplicate-ignore-fields)
 Hooks      merge   rows meet stored ones: does the commit carry what that changed?        (store.merge.merge_on_write)
            read    a snapshot has no changelog files: are its level-0 rows the changes?   (store.changelog)
            full    a stream begins with the whole table: which levels have been sent by then?   (store.read.scan)

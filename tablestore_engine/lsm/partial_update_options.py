@@ -22,7 +22,7 @@ _ON_GROUP = "partial-update.remove-record-on-sequence-group"
 
 
 def make_partial_update(schema: TableSchema) -> PartialUpdate:
-    """The engine of a table. Raises FixRequest TS1658, TS1662, TS1665; Unsupported TS1661, TS1667."""
+    """The engine of a table. Raises FixRequest TS1658, TS1662, TS1665, TS1672; Unsupported TS1661, TS1667."""
     options, fields = OptionSet(schema.options), FieldOptions(schema.options)
     functions = _functions(schema, fields)
     groups, seen = [], dict.fromkeys(schema.primary_keys, "the key")

@@ -242,16 +242,23 @@ class TableTraits:
     @cached_property
     def tag_rule(self) -> TagRule | None:
         """Which tags commits make; None: none. Raises FixRequest TS1376."""
-        from tablestore_engine.store.tag_period import read_tag_rule
+        from tablestore_engine.store.tag_period import make_rule
 
-        return read_tag_rule(self._options)
+        options = self._options
+        if options.text("tag.automatic-creation") == "none":
+            return None
+        return make_rule(
+            options.text("tag.creation-period"),
+            options.duration_ms("tag.creation-delay"),
+            options.find_integer("tag.num-retained-max"),
+            self.tag_retained,
+        )
 
     @cached_property
     def tag_retained(self) -> timedelta | None:
         """How long a new tag stays; None: until it is deleted."""
-        from tablestore_engine.store.tag_period import read_retained
-
-        return read_retained(self._options)
+        found = self._options.find_duration_ms("tag.default-time-retained")
+        return None if found is None else timedelta(milliseconds=found)
 
     @cached_property
     def expires_tags(self) -> bool:
@@ -383,3 +390,8 @@ class TableTraits:
     def stats_modes(self) -> tuple[StatsMode, ...]:
         """How much of each column's values goes into the metadata, in the order of the columns."""
         return tuple(self._options.stats_mode(column.name) for column in self.schema.fields)
+
+
+def check_tags(schema: TableSchema) -> None:
+    """Whether commits can follow what the options of a table say of tags. Raises FixRequest TS1376."""
+    _ = TableTraits(schema).tag_rule

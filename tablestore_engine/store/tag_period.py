@@ -8,12 +8,11 @@ PAIMON     the same names at the same times, but of UTC (there: the zone of the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.options import OptionSet
 
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 -- wall clocks of UTC, as tags have them
 _PERIODS = {
@@ -67,12 +66,10 @@ def wall_clock(time_ms: int) -> datetime:
     return _EPOCH + timedelta(milliseconds=time_ms)
 
 
-def read_tag_rule(options: OptionSet) -> TagRule | None:
-    """None for a table whose commits make no tags. Raises FixRequest TS1376 for a delay of a period or longer."""
-    if options.text("tag.automatic-creation") == "none":
-        return None
-    period, pattern = _PERIODS[options.text("tag.creation-period")]
-    delay = timedelta(milliseconds=options.duration_ms("tag.creation-delay"))
+def make_rule(word: str, delay_ms: int, most: int | None, retained: timedelta | None) -> TagRule:
+    """Of a value of tag.creation-period. Raises FixRequest TS1376 for a delay of a period or longer."""
+    period, pattern = _PERIODS[word]
+    delay = timedelta(milliseconds=delay_ms)
     if delay >= period:
         raise FixRequest(
             "TS1376",
@@ -80,17 +77,4 @@ def read_tag_rule(options: OptionSet) -> TagRule | None:
             why=f"the delay is {delay}, the period {period}",
             fix="set a shorter tag.creation-delay, or a longer tag.creation-period",
         )
-    return TagRule(
-        period, pattern, delay, options.find_integer("tag.num-retained-max"), read_retained(options)
-    )
-
-
-def check_tag_rule(options: Mapping[str, str]) -> None:
-    """Whether commits can follow what the options of a table say. Raises FixRequest TS1376."""
-    read_tag_rule(OptionSet(options))
-
-
-def read_retained(options: OptionSet) -> timedelta | None:
-    """How long a new tag stays, None: until it is deleted."""
-    found = options.find_duration_ms("tag.default-time-retained")
-    return None if found is None else timedelta(milliseconds=found)
+    return TagRule(period, pattern, delay, most, retained)

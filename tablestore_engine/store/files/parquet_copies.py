@@ -19,9 +19,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.locks import OrderedLock, Rank
-from tablestore_engine.store.files.scratch_folder import open_scratch_folder
+from tablestore_engine.store.files.scratch_folder import ScratchFolder, open_scratch_folder
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.files.stored_formats import full_schema, is_parquet, read_stored
 
@@ -35,17 +34,17 @@ def as_parquet(fileio: FileIO, file: StoredFile) -> StoredFile:
     if file.fileio is not None or is_parquet(file.path):
         return file
     place = _COPIES.get(fileio, file)
-    return replace(file, path=f"{place.root}/{_NAME}", fileio=place)
+    return replace(file, path=f"{place.path}/{_NAME}", fileio=place.fileio)
 
 
 class _Copies:
     """Of all tables of this process, the one used last at the end."""
 
     def __init__(self) -> None:
-        self._held: dict[tuple[int, str], tuple[LocalFileIO, int]] = {}
+        self._held: dict[tuple[int, str], tuple[ScratchFolder, int]] = {}
         self._lock = OrderedLock("copies of data files", Rank.PROCESS)
 
-    def get(self, fileio: FileIO, file: StoredFile) -> LocalFileIO:
+    def get(self, fileio: FileIO, file: StoredFile) -> ScratchFolder:
         """Two threads may make one copy at once; the first one stays."""
         key = (os.getpid(), file.path)
         with self._lock:
@@ -71,9 +70,9 @@ class _Copies:
 _COPIES = _Copies()
 
 
-def _make(fileio: FileIO, file: StoredFile) -> tuple[LocalFileIO, int]:
+def _make(fileio: FileIO, file: StoredFile) -> tuple[ScratchFolder, int]:
     place = open_scratch_folder("copy-")
-    path = Path(place.root, _NAME)
+    path = Path(place.path, _NAME)
     writer: pq.ParquetWriter | None = None
     try:
         for rows in read_stored(fileio, file.path, file.schema):

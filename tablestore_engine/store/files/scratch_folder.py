@@ -9,17 +9,28 @@ import os
 import shutil
 import tempfile
 import weakref
+from dataclasses import dataclass
 
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.scratch import process_scratch
 
 
-def open_scratch_folder(prefix: str) -> LocalFileIO:
-    """A new folder; it is removed with the value that is returned, and no later than the process ends."""
-    fileio = LocalFileIO(tempfile.mkdtemp(prefix=prefix, dir=process_scratch()))
-    removal = weakref.finalize(fileio, _remove, fileio.root, os.getpid())
+@dataclass(frozen=True)
+class ScratchFolder:
+    """`fileio` reads and writes what is below `path`; the folder goes with it."""
+
+    path: str
+    fileio: FileIO
+
+
+def open_scratch_folder(prefix: str) -> ScratchFolder:
+    """A new folder; it is removed once nobody has its `fileio`, and no later than the process ends."""
+    path = tempfile.mkdtemp(prefix=prefix, dir=process_scratch())
+    folder = ScratchFolder(path, LocalFileIO(path))
+    removal = weakref.finalize(folder.fileio, _remove, path, os.getpid())
     removal.atexit = False  # type: ignore[misc] # a property; at exit the whole scratch goes
-    return fileio
+    return folder
 
 
 def _remove(folder: str, owner: int) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from tablestore_engine.errors import FixData
-from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.schema import TableSchema
 
@@ -37,7 +37,7 @@ class StoredFile:
     path: str
     schema: TableSchema
     deleted: BitMap | None = None
-    fileio: LocalFileIO | None = None
+    fileio: FileIO | None = None
 
     def __str__(self) -> str:
         return self.path

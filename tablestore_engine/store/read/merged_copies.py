@@ -68,16 +68,16 @@ class MergedCopies:
         return tuple(found)
 
     def _copies(self, reader: FileReader, files: Sequence[StoredFile]) -> list[StoredFile]:
-        fileio = open_scratch_folder("merged-")
+        folder = open_scratch_folder("merged-")
         traits = TableTraits(reader.schema, _FAST)
-        output = DataFiles(fileio, TableLayout(fileio.root), traits, self.runtime)
+        output = DataFiles(folder.fileio, TableLayout(folder.path), traits, self.runtime)
         first = files[0]
         state = BucketState(first.partition, first.partition_bytes, first.partition_path, first.bucket, ())
         with output.open_run(state, level=max(1, traits.level_count - 1)) as run:
             for rows in read_merged(reader, files, traits):
                 run.add(rows)
         return [
-            replace(output.stored(state, meta), total_buckets=first.total_buckets, fileio=fileio)
+            replace(output.stored(state, meta), total_buckets=first.total_buckets, fileio=folder.fileio)
             for meta in run.metas
         ]
 

@@ -45,8 +45,7 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
-from tablestore_engine.store.table_traits import TableTraits, has_log
-from tablestore_engine.store.tag_period import check_tag_rule
+from tablestore_engine.store.table_traits import TableTraits, check_tags, has_log
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
 
@@ -82,7 +81,7 @@ def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataFi
 
 
 def _read_by_options(schema: TableSchema) -> TableSchema:
-    """The schema, unless an option of its merge engine names a nested column that is gone. Raises FixRequest TS1665."""
+    """The schema, unless an option of its merge engine names a nested column that is gone. Raises FixRequest TS1672."""
     check_merge_options(schema)
     return schema
 
@@ -169,7 +168,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
             _check_producer(schema, value)
     changed = set_options(schema, changes)
     check_rule(changed, wanted)
-    check_tag_rule(changed.options)
+    check_tags(changed)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     check_file_indexes(changed)
@@ -184,7 +183,7 @@ def _check_producer(schema: TableSchema, value: str | None) -> None:
         why = "this engine does not write the table, so the changelog comes from another one"
         fix = "convert the table: `tablestore convert`, or change the option in the engine that writes it"
     elif has_log(schema.options) and value != "lookup":
-        why = "the table has a log, and only 'lookup' gives its topic every change"
+        why = "the table has a log, and only 'lookup' tells it every change"
         fix = "build a table without a log (dbt run --full-refresh)"
     else:
         return

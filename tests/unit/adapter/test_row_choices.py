@@ -47,6 +47,7 @@ def test_every_config_key_and_strategy_has_a_decision() -> None:
     merging = {key for key, one in OPTIONS.items() if one.scope is Scope.MERGE}
     no_choice = {
         "sequence.field.sort-order", "changelog-producer", "changelog-producer.row-deduplicate",
+        "changelog-producer.row-deduplicate-ignore-fields",
         "deletion-vectors.enabled", "deletion-vectors.bitmap64", "write-only",
         "fields.default-aggregate-function", "aggregation.remove-record-on-delete",  # read by merge engines
         "partial-update.remove-record-on-delete", "partial-update.remove-record-on-sequence-group",

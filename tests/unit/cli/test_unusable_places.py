@@ -26,10 +26,13 @@ _CHILD = """
 import contextlib, io, json, os, sys, traceback
 import tablestore_engine.cli.show, tablestore_engine.cli.tag, tablestore_engine.cli.verify, tablestore_engine.cli.sql
 import tablestore_engine.cli.staged, tablestore_engine.cli.publish
+import resource, tarfile
 import pyarrow as pa
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.cli.main import main
+from tablestore_engine.spi import load_for_builds
 
+load_for_builds()  # the folders of Python are closed to whom this becomes
 commands, warehouse = json.loads(sys.argv[1]), sys.argv[2]
 if os.geteuid() == 0:
     os.setgroups([])

@@ -93,10 +93,10 @@ def test_rbm32_is_a_union(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("type_", "options", "code"),
     [
-        (ROWS, of_column("nested_update", nested_key="x"), "TS1665"),
+        (ROWS, of_column("nested_update", nested_key="x"), "TS1672"),
         (ROWS, of_column("nested_update", nested_key="k", count_limit="2"), "TS1667"),
         (NUMBERS, of_column("nested_update"), "TS1662"),
-        (TIMED, of_column("merge_map_with_keytime", ts_field="x"), "TS1665"),
+        (TIMED, of_column("merge_map_with_keytime", ts_field="x"), "TS1672"),
         (TIMED, of_column("merge_map_with_keytime", ts_field="k"), "TS1662"),
         (COUNTS, of_column("merge_map_with_keytime"), "TS1662"),
         ("STRING", of_column("rbm32"), "TS1662"),
@@ -121,6 +121,6 @@ def test_a_nested_key_keeps_its_name(tmp_path: Path) -> None:
         RenameColumn("k", "key", ("v", "element")),
         DropColumns((), nested=(("v", "element", "k"),)),
     ):
-        with pytest.raises(TablestoreError, match="TS1665"):
+        with pytest.raises(TablestoreError, match="TS1672"):
             alter_schema(schema, action, ())
     assert alter_schema(schema, RenameColumn("t", "text", ("v", "element")), ()) != schema

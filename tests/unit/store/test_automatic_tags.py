@@ -8,18 +8,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.fileio.local import LocalFileIO
-from tablestore_engine.options import OptionSet
+from tablestore_engine.format.schema import new_schema
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.sql.statement import SetProperties
 from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tag_period import TagRule, read_tag_rule
+from tablestore_engine.store.tag_period import TagRule
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
@@ -43,6 +44,11 @@ def at(root: Path, text: str) -> TableStore:
     return open_table(root, runtime=clock(ms(text)))
 
 
+def rule_of(options: Mapping[str, str]) -> TagRule | None:
+    """The rule that these options of a table make."""
+    return TableTraits(new_schema(pa.schema([("id", pa.int64())]), options=options)).tag_rule
+
+
 def commit(root: Path, text: str, number: int) -> tuple[str, ...]:
     """One row at this time, and the tags that it makes."""
     store = at(root, text)
@@ -64,7 +70,7 @@ def test_name_is_that_of_the_period_before_the_snapshot(
     options: Mapping[str, str], time: str, name: str
 ) -> None:
     """Names of Paimon; the next tag is due when the period after this one has ended."""
-    rule = read_tag_rule(OptionSet({**ON, **options}))
+    rule = rule_of({**ON, **options})
     assert rule is not None
     assert rule.find_due(ms(time), None) == name
     start = rule.start_of(name)
@@ -78,8 +84,8 @@ def test_name_is_that_of_the_period_before_the_snapshot(
 def test_rule_that_cannot_be_kept_is_refused() -> None:
     """A delay of a whole period, by every way to set options; a kind of creation that is not built."""
     with pytest.raises(FixRequest, match="TS1376"):
-        read_tag_rule(OptionSet({**ON, "tag.creation-delay": "1 d"}))
-    assert read_tag_rule(OptionSet({})) is None
+        rule_of({**ON, "tag.creation-delay": "1 d"})
+    assert rule_of({}) is None
 
 
 def test_wrong_rule_changes_no_table(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class OneTable:
         types = [SimpleNamespace(dataType=st.LongType()) for _ in "in"]
         return SimpleNamespace(columns=["id", "n"], schema=types)
 
-    def pinned_query(self, *_: object, make: object = None) -> Any:
+    def pinned_query(self, *_: object, make: object = None, by_key: bool = False) -> Any:
         """What Spark analysed, and what its names meant."""
         read = ResolvedTable("v", "s7", self.schema, lambda: None, STATE)  # type: ignore[arg-type, return-value]
         return self.query(), {("d", "t"): read, ("d", "other"): None}
