@@ -25,7 +25,7 @@ from tablestore_engine.api import (
     WriteSpec,
 )
 from tablestore_engine.errors import FixData, FixRequest
-from tablestore_engine.spark import arrow_read, deletion_bitmap_literal, plan_pruning
+from tablestore_engine.spark import arrow_relation, deletion_bitmap_literal, plan_pruning
 from tablestore_engine.spark.remote_files import STAND_IN
 from tablestore_engine.spark.spark_settings import ReadWay
 from tablestore_engine.spi import OutputMode
@@ -212,8 +212,8 @@ def test_portable_query_reads_asked_columns_and_matching_files(
     engines: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The workers get the columns of the query and of its conditions, the files that can match, and the condition."""
-    made: list[arrow_read.ArrowRead] = []
-    before = arrow_read.reading
+    made: list[arrow_relation.ArrowRead] = []
+    before = arrow_relation.reading
     monkeypatch.setattr(
         "tablestore_engine.spark.arrow_relation.reading", lambda read: made.append(read) or before(read)
     )
@@ -231,8 +231,8 @@ def test_portable_query_reads_asked_columns_and_matching_files(
 @pytest.mark.nightly  # by day tests/unit/store/test_memory.py: a large row group
 def test_large_file_is_read_in_parts(engines: Engines, monkeypatch: pytest.MonkeyPatch) -> None:
     """Slices by row groups give each row once, also where rows of the file are deleted."""
-    monkeypatch.setattr(arrow_read, "_SLICE_MIN", 64)
-    monkeypatch.setattr(arrow_read, "_SLICE_MAX", 2000)
+    monkeypatch.setattr(arrow_relation, "_SLICE_MIN", 64)
+    monkeypatch.setattr(arrow_relation, "_SLICE_MAX", 2000)
     text = "select * from demo.keyed"
     assert answer(engines[ReadWay.PORTABLE].query(text)) == answer(engines[ReadWay.LINKS].query(text))
 
