@@ -19,7 +19,9 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark.task_outcomes import Outcome, encode_change, encode_failure, load_receiver
 from tablestore_engine.spark.worker_versions import refusal_here
 from tablestore_engine.store.tasks.bucket_task import BucketTask
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
+from tablestore_engine.store.tasks.small_upserts import group_upserts
+from tablestore_engine.store.tasks.task_runner import FileAccess
+from tablestore_engine.store.tasks.task_runner import run_group as run_together
 
 _GROUPS_PER_CORE = 4
 
@@ -49,9 +51,12 @@ def run_group(fileio: FileIO, early: bytes | None, group: bytes) -> Iterator[Out
     if refusal is not None:
         yield wanted[0][0], encode_failure(refusal)
         return
-    for place, task in wanted:
+    tasks = [task for _, task in wanted]
+    for places in group_upserts(tasks):
         try:
-            yield place, encode_change(run_and_hand_on(task, access))
+            changes = run_together([tasks[place] for place in places], access)
         except TablestoreError as error:
-            yield place, encode_failure(error)
+            yield wanted[places[0]][0], encode_failure(error)
             return
+        for place, change in zip(places, changes, strict=True):
+            yield wanted[place][0], encode_change(change)

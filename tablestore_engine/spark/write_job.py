@@ -29,7 +29,8 @@ from tablestore_engine.store.rows.row_filter import RowFilter
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_rows
 from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_and_hand_on
+from tablestore_engine.store.tasks.small_upserts import group_upserts
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_group
 from tablestore_engine.store.write.dynamic_buckets import with_hashes
 
 BUCKET_COLUMN = "__ts_bucket"
@@ -90,9 +91,11 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         if job.limit is not None:
             job.limit.check(rows, job.schema)
         routed = route_rows(rows, kinds, job.schema, job.assigner)
-        for one, task in zip(routed, job.plan(routed), strict=True):
-            (change,) = with_hashes([run_and_hand_on(task, access)], [one], job.assigner)
-            outcomes.append(encode_change(change))  # those before a failure count
+        tasks = job.plan(routed)
+        for places in group_upserts(tasks):
+            changes = run_group([tasks[place] for place in places], access)
+            named = with_hashes(changes, [routed[place] for place in places], job.assigner)
+            outcomes += map(encode_change, named)  # those before a failure count
     except TablestoreError as error:
         outcomes.append(encode_failure(error))
     yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
@@ -17,6 +18,7 @@ from tablestore_engine.spark.task_outcomes import gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.files.bucket_state import BucketChange
+from tablestore_engine.store.merge import merge_buckets
 from tablestore_engine.store.rows.routing import RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import EVERY_ROW
 from tablestore_engine.store.table_store import TableStore
@@ -58,15 +60,20 @@ def test_tasks_of_an_append_only_table_only_append(tmp_path: Path) -> None:
     assert task.first_sequence == 0
 
 
-def test_rows_through_a_job_are_a_write(tmp_path: Path) -> None:
-    """Batches of a task, its outcomes decoded and committed: the same rows as a write of the driver."""
+def test_rows_through_a_job_are_a_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a task, its outcomes decoded and committed: the same rows as a write of the driver. Its small buckets
+    are merged in one pass.
+    """
     store, twin = (make_table(tmp_path / name, options={"bucket": "2"}) for name in ("tasks", "driver"))
     for one in (store, twin):
         put(one, *(row(n) for n in range(6)))
     rows = as_table([row(n, "b") for n in range(3, 9)], store.schema)
     job = _job(store)
     batches = rows.append_column(BUCKET_COLUMN, pa.array([0] * 6, pa.int32())).to_batches(max_chunksize=2)
+    passes = Mock(side_effect=merge_buckets.merge_buckets)
+    monkeypatch.setattr(merge_buckets, "merge_buckets", passes)
     outcomes = [value for batch in run_job(job, iter(batches)) for value in batch.column(0).to_pylist()]
+    assert [len(call.args[1]) for call in passes.call_args_list] == [2]
     changes = gather(enumerate(outcomes)).in_order(len(outcomes))
     report = store.write_changes(lambda *_: changes, WriteRequest(mode=WriteMode.UPSERT))
     put(twin, *rows.to_pylist())
