@@ -29,7 +29,7 @@ def parquet_file(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / name
     pq.write_table(rows, path, row_group_size=max(1, rows.num_rows // 3))
-    meta = SimpleNamespace(file_name=name, row_count=rows.num_rows)
+    meta = SimpleNamespace(file_name=name, row_count=rows.num_rows, extra_files=(), embedded_file_index=None)
     return SimpleNamespace(
         path=str(path),
         meta=meta,
@@ -38,6 +38,7 @@ def parquet_file(
         visible_rows=rows.num_rows - len(deleted or ()),
         bucket=0,
         total_buckets=1,
+        fileio=None,
     )
 
 

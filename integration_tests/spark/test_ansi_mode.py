@@ -103,7 +103,7 @@ _COMPUTES = re.compile(
     r"(?<![.\w])(?:try_)?cast\(|\.(?:try_)?cast\(\"|\.cast\((?:spark_ddl|kind)|element_at\(|pmod|timestamp_millis"
     r"|timestamp(?:add|diff)\(|\bsum\(if"
 )
-_NOT_SPARK = re.compile(r"\.cast\(pa\.|\.cast\(\"B\"\)|typing")
+_NOT_SPARK = re.compile(r"\.cast\(pa\.|\.cast\(\"B\"\)|typing|\bcast\(\"Call\"")
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.store.metadata import schemas
+from tablestore_engine.format import schema_check
 from tests.doses import case_rows
 from tests.unit.store.table_world import make_table
 
@@ -125,7 +125,7 @@ def test_columns_of_others_that_differ_only_in_case(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another engine may make them: SQL refuses to read the table until one is renamed."""
-    monkeypatch.setattr(schemas, "check_schema", lambda *_: None)
+    monkeypatch.setattr(schema_check, "check_schema", lambda *_: None)
     made = make_table(tmp_path, keys=(), columns={"a": "BIGINT", "A": "BIGINT"})
     shutil.copytree(made.location, Path(engine.warehouse) / "demo.db" / "twins")
     for statement in (
