@@ -173,7 +173,7 @@ class Unsupported(TablestoreError):
     """A feature of the format, of SQL or of Kafka that is refused by name, never guessed.
 
     >>> try:
-    ...     engine.create_table("demo.sums", schema, primary_key="id", options={"bucket": "-1"})
+    ...     engine.create_table("demo.sums", schema, primary_key="id", options={"row-tracking.enabled": "true"})
     ... except Unsupported as error:
     ...     print(error.code)
     TS1127
