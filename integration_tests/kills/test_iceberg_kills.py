@@ -10,12 +10,14 @@ import multiprocessing
 import os
 import random
 import signal
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tablestore_engine.fileio.base import NewFile
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.unit.store.expiry_world import newest
@@ -57,6 +59,17 @@ class KilledFileIO:
             return found(*words, **more)
 
         return change
+
+    @property
+    def folders(self) -> KilledFileIO:
+        """Its own changes, too."""
+        return self
+
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """One after the other, each of which may be the last."""
+        for one in files:
+            for path in filter(None, (one.path, one.also)):
+                self.write(path, one.data)
 
 
 def commit(root: str, number: int, nth: int) -> None:
