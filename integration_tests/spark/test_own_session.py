@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from pyspark import util
+from pyspark.sql import SparkSession
 
 _PROGRAM = """
 import sys
@@ -29,6 +31,25 @@ def test_our_names_make_no_folders_where_the_program_runs(tmp_path: Path) -> Non
     home.mkdir()
     subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path / "warehouse")], cwd=home, check=True)
     assert list(home.rglob("*.db")) == []
+
+
+def test_rows_come_through_a_socket_of_the_scratch_folder(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not through a port, which another program may take for its own; `toArrow` and `collect`."""
+    asked: list[object] = []
+    connect = util.local_connect_and_auth
+
+    def noted(place: object, secret: object) -> object:
+        asked.append(place)
+        return connect(place, secret)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(util, "local_connect_and_auth", noted)
+    assert spark.range(3).toArrow().num_rows == 3
+    assert len(spark.range(3).collect()) == 3
+    folder = spark.conf.get("spark.python.unix.domain.socket.dir")
+    assert len(asked) == 2
+    assert all(str(one).startswith(f"{folder}/") for one in asked)
 
 
 _SECRET_PROGRAM = """

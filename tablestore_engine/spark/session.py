@@ -74,6 +74,10 @@ _LOCAL_CONF: Mapping[str, str] = {
 # An executor that is lost takes rows with it that others have read in part. Where the query gives other rows when it is
 # run again, Spark would mix both without a word: rows twice and rows lost. It compares checksums instead, and fails.
 _CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum"
+# Rows between Python and Java of one machine go through sockets that only their user opens. A port can be the former
+# one of a broker to which clients still try to connect: Spark takes that for its own client, and the query never ends.
+_SOCKETS = "spark.python.unix.domain.socket"
+_SOCKET_FOLDER_MAX = 60  # a socket's name has at most 103 bytes (macOS), and Spark's part of it has 42
 _CLUSTER_CONF: Mapping[str, str] = {
     f"{_CHECKSUM}.enabled": "true",
     f"{_CHECKSUM}.enableFullRetryOnMismatch": "true",
@@ -151,6 +155,8 @@ def spark_conf(settings: SparkSettings, scratch: Path, java_flags: str) -> dict[
             del conf[key]
     if settings.master.startswith("local-cluster"):  # Spark makes no secret for it
         del conf["spark.authenticate"]
+    elif settings.is_local and len(str(scratch)) <= _SOCKET_FOLDER_MAX:
+        conf.update({f"{_SOCKETS}.enabled": "true", f"{_SOCKETS}.dir": str(scratch)})
     conf["spark.app.name"] = "tablestore"
     conf["spark.sql.warehouse.dir"] = str(scratch / "catalog")
     conf.update({key: str(value) for key, value in settings.conf.items()})

@@ -32,6 +32,19 @@ def test_local_masters_shuffle_into_few_partitions(master: str, partitions: str,
     assert conf["spark.sql.shuffle.partitions"] == partitions
 
 
+def test_rows_of_a_local_session_go_through_sockets_of_its_folder() -> None:
+    """Not on a cluster, whose workers have other folders, and not where a socket's name would be too long."""
+    key = "spark.python.unix.domain.socket"
+    conf = spark_conf(SparkSettings(master="local[2]"), Path("/tmp/scratch"), "")
+    assert (conf[f"{key}.enabled"], conf[f"{key}.dir"]) == ("true", "/tmp/scratch")
+    for master, folder in (
+        ("local[2]", "/" + "x" * 60),
+        ("local-cluster[1,1,1024]", "/s"),
+        ("spark://h:1", "/s"),
+    ):
+        assert f"{key}.enabled" not in spark_conf(SparkSettings(master=master), Path(folder), "")
+
+
 def test_the_users_conf_wins(tmp_path: Path) -> None:
     """What the profile says replaces our default, and a cluster keeps Spark's own."""
     settings = SparkSettings(master="local[2]", conf={"spark.sql.shuffle.partitions": "64"})
