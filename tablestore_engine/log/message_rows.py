@@ -131,7 +131,7 @@ def _parse(texts: Sequence[bytes], target: pa.Schema) -> pa.Table:
 
 
 def _as_read(field: DataField) -> pa.DataType:
-    """The type that the parser is told; what it does not know is read as text."""
+    """The type that the JSON parser gets for a column: text for types that JSON does not have."""
     if field.type.root in _AS_THEY_ARE:
         return type_to_arrow(field.type)
     return pa.float64() if field.type.root in ("FLOAT", "DOUBLE") else pa.string()

@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 
 from tablestore_engine.errors import FixRequest
 
-COMPARED = ("fastavro", "numpy", "obstore", "polars", "pyarrow", "pyroaring")
+COMPARED = ("fastavro", "numpy", "obstore", "polars", "pyarrow", "pyroaring", "xxhash")
 EXACT = "pyspark"
 DRIVER_FILE = "driver_versions.json"
 _FIX = "install the driver's versions for the Python of the workers, or set spark.pyspark.python to one that has them"

@@ -175,6 +175,11 @@ class TableTraits:
         return indexed_columns(self.schema)
 
     @cached_property
+    def reads_indexes(self) -> bool:
+        """Whether readers leave files out by their indexes."""
+        return self._options.boolean("file-index.read.enabled")
+
+    @cached_property
     def embedded_index_bytes(self) -> int:
         """The indexes of a file are in its manifest entry up to this size."""
         return self._options.size_bytes("file-index.in-manifest-threshold")
@@ -242,11 +247,11 @@ class TableTraits:
     @cached_property
     def tag_rule(self) -> TagRule | None:
         """Which tags commits make; None: none. Raises FixRequest TS1376."""
-        from tablestore_engine.store.tag_period import make_rule
-
         options = self._options
         if options.text("tag.automatic-creation") == "none":
             return None
+        from tablestore_engine.store.tag_period import make_rule
+
         return make_rule(
             options.text("tag.creation-period"),
             options.duration_ms("tag.creation-delay"),
@@ -390,8 +395,3 @@ class TableTraits:
     def stats_modes(self) -> tuple[StatsMode, ...]:
         """How much of each column's values goes into the metadata, in the order of the columns."""
         return tuple(self._options.stats_mode(column.name) for column in self.schema.fields)
-
-
-def check_tags(schema: TableSchema) -> None:
-    """Whether commits can follow what the options of a table say of tags. Raises FixRequest TS1376."""
-    _ = TableTraits(schema).tag_rule

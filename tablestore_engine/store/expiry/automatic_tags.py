@@ -4,7 +4,8 @@ CHANGE     which tags a commit makes and deletes (options tag.automatic-creation
            tag.default-time-retained, tag.time-expire-enabled)
 Steps      names of tags → is one due for the newest snapshot → the first snapshot for which it was due gets it, until
            none is due → of the tags of periods the oldest go, and each tag whose retention is over
-INVARIANT  a tag is made once, whoever commits: its name is claimed as any tag's. A snapshot gets at most one.
+INVARIANT  concurrent commits create a tag once: its file is created exclusively, as any tag's. A snapshot gets at most
+           one tag of a period.
 CRASH      a commit whose process died before its tag: the next commit makes it, of the snapshot that was due.
 """
 

@@ -21,6 +21,7 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.value_text import cast_text, legacy_text
 from tablestore_engine.store.retention import PartitionRule
+from tablestore_engine.store.table_traits import TableTraits
 
 _MS = 1_000_000  # nanoseconds
 _COLUMN = re.compile(r"\$(\w+)")
@@ -73,7 +74,11 @@ def pick_expired_partitions(
 
 
 def check_rule(schema: TableSchema, options: Mapping[str, str]) -> None:
-    """Whether what `options` say of expiry can have an effect on a table of this schema. Raises FixRequest TS1340."""
+    """Whether what `options` say of expiry and of tags can have an effect on a table of this schema.
+
+    Raises FixRequest TS1340, TS1376.
+    """
+    _ = TableTraits(schema).tag_rule
     keys = schema.partition_keys
     if "partition.expiration-time" in options and not keys:
         raise _no_effect("partition.expiration-time", "the table has no partitions", "partition the table")

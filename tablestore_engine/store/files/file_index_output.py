@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyroaring import BitMap
+from xxhash import xxh64_intdigest
 
 from tablestore_engine.format.bitmap_index import BITMAP, Value, encode_bitmaps
 from tablestore_engine.format.bloom_filter import BloomFilterBuilder, Hashes, hash_integers
@@ -24,7 +25,6 @@ from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
 from tablestore_engine.format.file_index import INDEX_SUFFIX, encode_file_index
 from tablestore_engine.format.file_index_columns import IndexedColumn, value_code
-from tablestore_engine.format.xxhash64 import xxhash64
 from tablestore_engine.store.files.comparable_values import comparable_column
 from tablestore_engine.store.files.rolling_writer import FileFacts
 
@@ -94,12 +94,7 @@ def hashes_of(values: pa.Array) -> Hashes:
         return np.empty(0, np.uint64)
     if pa.types.is_integer(values.type):
         return hash_integers(np.asarray(values, np.int64))
-    offsets = np.frombuffer(values.buffers()[1], np.int32, len(values) + 1, values.offset * 4).astype(
-        np.int64
-    )
-    data = values.buffers()[2]
-    bytes_ = np.zeros(1, np.uint8) if data is None or not data.size else np.frombuffer(data, np.uint8)
-    return xxhash64(bytes_, offsets[:-1], offsets[1:] - offsets[:-1])
+    return np.fromiter(map(xxh64_intdigest, values.cast(pa.binary()).to_pylist()), np.uint64, len(values))
 
 
 def index_builder(one: IndexedColumn) -> IndexBuilder:

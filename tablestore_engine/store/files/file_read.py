@@ -157,7 +157,7 @@ class FileReader:
             places = list(group)
             rows = pa.concat_tables([parts[at] for at in places])
             made.append(evolve(rows, files[places[0]].schema, self.schema, stored, keep=keep))
-        found = pa.concat_tables([one.cast(made[0].schema) for one in made])
+        found = pa.concat_tables(made)
         file_of = pa.array(np.repeat(np.arange(len(files)), counts))
         for at, name in enumerate(self.schema.partition_keys):
             if name in columns:

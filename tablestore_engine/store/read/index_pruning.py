@@ -26,12 +26,12 @@ from tablestore_engine.format.file_index import INDEX_SUFFIX, FileIndex, decode_
 from tablestore_engine.format.file_index_columns import value_code
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import Mask
-from tablestore_engine.options import OptionSet
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.comparable_values import Comparable, stored_form
 from tablestore_engine.store.files.file_index_output import hashes_of, index_values
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.rows.row_condition import BoundCondition
+from tablestore_engine.store.table_traits import TableTraits
 
 _LOGGER = logging.getLogger("tablestore_engine.store")
 _REMEMBERED = 1024
@@ -44,7 +44,7 @@ def prune_by_indexes(
     """The files that may hold such a row, in the same order; those without an index stay."""
     left = tuple(files)
     indexed = [file for file in left if _index_name(file) is not None or file.meta.embedded_file_index]
-    if not indexed or not OptionSet(schema.options).boolean("file-index.read.enabled"):
+    if not indexed or not TableTraits(schema).reads_indexes:
         return left
     asked = {name: found[0] for name in wanted.columns if (found := wanted.key_values([name])) is not None}
     asked = {name: values for name, values in asked.items() if len(values) <= _VALUES_MAX}

@@ -312,7 +312,7 @@ class Scanner:
 
 
 def check_told(scanner: Scanner, snapshot: Snapshot) -> None:
-    """A reader that begins with the whole table and goes on with changes gets every row. Raises FixRequest TS1670.
+    """A stream in mode latest-full (a snapshot, then changes) gets every row. Raises FixRequest TS1670.
 
     Level 0 is no part of the table yet, and its changes were sent when it was written, where the producer is none or
     input: such a reader would never see them.

@@ -12,8 +12,9 @@ MEMORY     rows at hand: one index file at a time. A large write: 8 bytes for ea
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -145,7 +146,7 @@ class BucketAssigner:
                 hit = stored[at] == unique
                 found[hit] = buckets[at[hit]]
             return found
-        for entry in self._entries_of(partition):
+        for entry in self._by_place.get(partition, ()):
             stored = self.files.read(entry)
             at = np.minimum(np.searchsorted(unique, stored), len(unique) - 1)
             found[at[unique[at] == stored]] = entry.bucket
@@ -154,7 +155,7 @@ class BucketAssigner:
     def _sorted_index(self, partition: bytes) -> tuple[Hashes, Numbers]:
         """All hashes of a partition, ascending, with their buckets: asked for each batch of a task."""
         if partition not in self._sorted:
-            entries = self._entries_of(partition)
+            entries = self._by_place.get(partition, ())
             parts = [self.files.read(entry) for entry in entries]
             hashes = np.concatenate([NO_HASHES, *parts])
             buckets = np.repeat(
@@ -166,7 +167,7 @@ class BucketAssigner:
 
     def _place(self, partition: bytes, hashes: Hashes, taken: Numbers) -> Numbers:
         """Buckets of new hashes, which are ascending and unique; `taken`: those of the known ones."""
-        held = {entry.bucket: entry.row_count for entry in self._entries_of(partition)}
+        held = {entry.bucket: entry.row_count for entry in self._by_place.get(partition, ())}
         if self.rewrites and self.rows_expected is None:
             held = dict.fromkeys(held, 0) | dict(zip(*_counted(taken), strict=True))
         traits = TableTraits(self.schema)
@@ -184,10 +185,13 @@ class BucketAssigner:
             at = ((hashes.astype(np.int64) + 2**31) * int(ends[-1])) >> 32
         return numbers[np.searchsorted(ends, at, side="right")]
 
-    def _entries_of(self, partition: bytes) -> list[IndexEntry]:
-        return [
-            entry for (place, _), entry in sorted(self.entries.items(), key=_place_of) if place == partition
-        ]
+    @cached_property
+    def _by_place(self) -> Mapping[bytes, Sequence[IndexEntry]]:
+        """The hash indexes of each partition, by bucket."""
+        found: dict[bytes, list[IndexEntry]] = {}
+        for (partition, _), entry in sorted(self.entries.items(), key=lambda item: item[0]):
+            found.setdefault(partition, []).append(entry)
+        return found
 
     def _check_indexed(self, partition: bytes) -> None:
         missing = sorted(bucket for place, bucket in self.unindexed if place == partition)
@@ -228,7 +232,3 @@ def plan_rooms(
 def _counted(numbers: Numbers) -> tuple[list[int], list[int]]:
     values, counts = np.unique(numbers, return_counts=True)
     return values.tolist(), counts.tolist()
-
-
-def _place_of(item: tuple[BucketId, IndexEntry]) -> BucketId:
-    return item[0]

@@ -95,7 +95,9 @@ class _Member:
 
 
 class Gatekeeper:
-    """Whoever asks holds the book. With `seen` it is of one piece of work, whose steps share the looks at tables."""
+    """REQUIRES that the caller holds the lock of the book. `seen`: tables are looked up once for all steps of an
+    operation.
+    """
 
     def __init__(self, warehouse: Warehouse, seen: SeenStates | None = None) -> None:
         self._warehouse = warehouse

@@ -45,7 +45,7 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
-from tablestore_engine.store.table_traits import TableTraits, check_tags, has_log
+from tablestore_engine.store.table_traits import TableTraits, has_log
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
 
@@ -168,7 +168,6 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
             _check_producer(schema, value)
     changed = set_options(schema, changes)
     check_rule(changed, wanted)
-    check_tags(changed)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     check_file_indexes(changed)
@@ -183,7 +182,7 @@ def _check_producer(schema: TableSchema, value: str | None) -> None:
         why = "this engine does not write the table, so the changelog comes from another one"
         fix = "convert the table: `tablestore convert`, or change the option in the engine that writes it"
     elif has_log(schema.options) and value != "lookup":
-        why = "the table has a log, and only 'lookup' tells it every change"
+        why = "the table has a log, which needs the complete changelog of 'lookup'"
         fix = "build a table without a log (dbt run --full-refresh)"
     else:
         return

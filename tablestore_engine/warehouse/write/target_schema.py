@@ -32,7 +32,7 @@ from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.lsm.merge_options import check_merge_options, engine_defaults
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
-from tablestore_engine.store.table_traits import check_tags, has_log
+from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write.row_columns import with_types
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
 
@@ -79,7 +79,6 @@ def plan_target(
     if current is None:
         first = _first_schema(columns, spec, new_uuid)
         check_rule(first, spec.options)
-        check_tags(first)
         check_merge_options(first)
         check_file_indexes(first)
         check_schema(first)
@@ -89,7 +88,6 @@ def plan_target(
     changed = _with_columns(current, columns, on_schema_change, table)
     changed = _with_options(changed, spec, table)
     check_rule(changed, spec.options)
-    check_tags(changed)
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:
         changed = _in_order(changed, columns)

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from tablestore_engine.errors import EngineBug
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER
 from tablestore_engine.lsm.key_order import key_at, order_columns
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.merge import lookup
@@ -51,6 +53,20 @@ def test_deleted_positions_are_no_hits(world: World) -> None:
     world.upsert([{"id": 4, "v": None}], [3])
     hits = _find(world, [2, 4, 6], None)
     assert hits.incoming.tolist() == [0, 2]
+
+
+def test_rows_of_files_with_other_nullability_are_fetched_together(world: World) -> None:
+    """Another writer may leave NOT NULL out of its file, of system columns too."""
+    world.upsert([{"id": 4, "v": "x"}])
+    path = world.state.files[0].path
+    rows = pq.ParquetFile(path).read()
+    nullable = pa.schema([field.with_nullable(True) for field in rows.schema])
+    pq.write_table(pa.Table.from_arrays(rows.columns, schema=nullable), path)
+    hits = _find(world, [2, 4, 6], None)
+    assert len(hits.by_file) == 2
+    found = fetch(world.files.reader, hits.by_file, None, keep=(SEQUENCE_NUMBER,))
+    assert found is not None
+    assert sorted(found["id"].to_pylist()) == [2, 4, 6]
 
 
 def test_only_the_newest_of_several_runs(world: World) -> None:

@@ -9,7 +9,7 @@ INVARIANT  who turns away, because others are at work, either waits for them, or
 CRASH      Left ends what a thread has begun; what it did lies beside the staged snapshots.
 CHANGE     a dbt run after a lost claim
 Again      lost tables with all that was staged from them, parents first → each is built and staged again →
-           each of their tests that has run already runs again → the gate decides anew
+           their tests that had run are run again → the gate decides again
 WHY        dbt runs each node once; but the model's SQL is compiled and its tests are statements, and both mean
            the same on a new base. The one exception is a table that did not exist when the SQL was compiled
            (is_incremental() was false): that model is not built again here, its test fails and says what to type.

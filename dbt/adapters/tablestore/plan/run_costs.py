@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import sqrt
 
 from dbt.adapters.tablestore.config.changed_keys_config import Way
@@ -25,9 +25,8 @@ KEYS_SHARE = 0.6  # of a model's rows: evaluating more keys reads and computes a
 _KEPT = 3  # runs of one strategy and one power of ten
 _ROWS_A_SECOND = 1_000_000  # of inputs, as long as no run has shown how fast this query is
 _FIXED = {Way.DELTAS: 0.2, Way.KEYS: 0.4, Way.WHOLE: 0.3}  # seconds of a run without rows
-_OF_ALL = (
-    0.6  # of the time that all rows take, that of evaluating few keys: scans are not restricted, joins are
-)
+# few keys take this share of the time of all rows: scans are not restricted, joins are
+_OF_ALL = 0.6
 _CODES = {Way.WHOLE: 1, Way.DELTAS: 2, Way.KEYS: 3}  # in the property
 _WAYS = {code: way for way, code in _CODES.items()}
 
@@ -141,9 +140,7 @@ class RunHistory:
         if self.begun is None:
             return self
         seconds = max(end_ms - self.begun_ms, 0) / 1000
-        begun = self.begun
-        done = PastRun(begun.way, begun.work, seconds, begun.number, begun.keys)
-        return RunHistory(_newest([*self.runs, done]))
+        return RunHistory(_newest([*self.runs, replace(self.begun, seconds=seconds)]))
 
     def beginning(self, way: Way, work: int, now_ms: int, keys: int = 0) -> RunHistory:
         """For the commit of the next run."""
