@@ -224,7 +224,10 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "key across partitions",
         ),
         _reads(
-            "fixed buckets without a key", "the bucket of a row is not defined", "fixed buckets without key"
+            "fixed buckets without a key",
+            "Paimon makes no such table, and its versions disagree on the bucket of a row",
+            "fixed buckets without key",
+            test=f"{IT}/interop/test_append_layout.py::test_java_refuses_fixed_buckets_without_a_key",
         ),
         _reads("bucket functions of others", "the bucket of a row is not known", "bucket function"),
         _reads(
@@ -243,6 +246,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "vectors with level 0 merged at read", "level 0 would be missing", "merge on read of level 0"
         ),
         _has("compaction", f"{STORE}/test_maintenance.py::test_runs_of_a_bucket_stay_bounded"),
+        _has(
+            "compaction of append tables, with buckets and without",
+            f"{STORE}/test_append_compaction.py::test_random_histories_have_the_rows_of_a_list",
+            f"{IT}/interop/test_append_layout.py::test_both_compact_the_buckets_of_an_append_table",
+        ),
         _other(
             "clustering, the order of keys",
             "rows are in the order of the key",

@@ -180,7 +180,11 @@ CAPABILITIES: tuple[Capability, ...] = (
         "key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True,
         fix="copy it into a table whose primary key has all partition columns, or into one without partitions",
     ),
-    Capability("fixed buckets without key", _no_bucket_key, "the bucket of a row is not defined", read=True),
+    Capability(
+        "fixed buckets without key", _no_bucket_key,
+        "Paimon makes no such table: versions up to 0.8 put a row into a bucket by all its columns, newer ones refuse",
+        read=True, fix="name columns in 'bucket-key', or leave 'bucket' out",
+    ),
     Capability(
         "bucket function", option_in("bucket-function.type", allowed=("default", "mod", "hive")),
         "the bucket of a row is not known", read=True,

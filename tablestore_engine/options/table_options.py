@@ -118,7 +118,7 @@ _ROWS = (  # one option, one row
     Option("num-levels", _I, "20", Scope.MAINTENANCE, False, "Levels of the LSM tree. Paimon's default is 6; ours is 20 so that compactions are rare."),
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
     Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is compacted into one run. Absent: off, the number of runs and of deleted rows decide; Paimon's default is 200.", least=1),
-    Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are compacted when there are this many.", least=2),
+    Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are compacted when there are this many; in fixed buckets only neighbours, so that rows keep their order.", least=2),
     Option("tablestore.compaction", _E, "inline", Scope.MAINTENANCE, True, "inline: a commit first compacts what is due. dedicated: writers leave that to `tablestore compact` and compact only a bucket that has no level left; reads open more files until it ran.", ("inline", "dedicated")),
     Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10.", least=0),
     Option("snapshot.time-retained", _D, "1 d", Scope.MAINTENANCE, True, "A snapshot expires with the next commit when it has not been the newest one for this time. Paimon's default is 1 h. A tag keeps a state for longer."),

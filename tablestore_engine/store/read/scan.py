@@ -376,10 +376,11 @@ def _state(files: Sequence[StoredFile]) -> BucketState:
 
 
 def plan_order(entry: ManifestEntry) -> tuple[Any, ...]:
-    """Append-only files (empty key) stay as their manifests list them: that is the order of their commits."""
+    """Append-only files (empty key): in fixed buckets by their numbers, else as their manifests list them."""
     file = entry.file
     if file.min_key == EMPTY_ROW:
-        return (entry.partition, entry.bucket, file.level, 0, "")
+        number = file.min_sequence_number if entry.total_buckets > 0 else 0
+        return (entry.partition, entry.bucket, 0, number, "")
     return (entry.partition, entry.bucket, file.level, file.min_sequence_number, file.file_name)
 
 

@@ -1,7 +1,6 @@
 """Which work the buckets of a table need: a snapshot's states, and rows, become tasks. Pure: no file is opened.
 
-CHANGE     the tasks of a bucket, and when it is compacted (options tablestore.compaction, write-only,
-           compaction.min.file-num)
+CHANGE     the tasks of a bucket, and when it is compacted (options tablestore.compaction, write-only)
 Steps      a bucket without a free level, with too many runs or mostly deleted rows is compacted first; only then
            its level 0 can be compacted, in a further snapshot
 INVARIANT  equal inputs give equal tasks in equal order, so that planning again on the same base changes nothing.
@@ -14,7 +13,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from tablestore_engine.errors import EngineBug
-from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.lsm.compaction_strategy import needs_compaction, pick, pick_full
 from tablestore_engine.lsm.levels import FileSummary, Levels, get_free_level
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState, empty_bucket
@@ -28,16 +26,12 @@ from tablestore_engine.store.tasks.bucket_task import (
     BucketTask,
     CompactLevelZero,
     CompactRuns,
-    CompactSmallFiles,
     Replace,
     Rescale,
     RestoreBucket,
     TaskTable,
     Upsert,
 )
-
-SMALL_FILE_SHARE = 0.7  # of the target size: smaller files are worth joining
-_TIER_ROWS, _TIER_FACTOR = 4_096, 4
 
 # ---- writes ------------------------------------------------------------------------------------------------
 
@@ -213,53 +207,3 @@ def levels_of(state: BucketState, traits: TableTraits) -> Levels:
             )
         )
     return Levels.of(summaries, traits.level_count)
-
-
-# ---- append-only tables ------------------------------------------------------------------------------------
-
-
-def plan_joins(
-    table: TaskTable, states: Iterable[BucketState], *, files_min: int | None = None
-) -> tuple[BucketTask, ...]:
-    """Joins of small files. `files_min` given: asked for, so all tiers count, and files with dead rows go along."""
-    least = files_min or table.traits.joined_files_min
-    tasks = []
-    for state in states:
-        names = plan_small_files(
-            [file.meta for file in state.files],
-            target_bytes=table.traits.target_bytes,
-            files_min=least,
-            all_tiers=files_min is not None,
-        )
-        if files_min is not None:
-            wanted = {*names, *state.deletion_vectors}
-            names = tuple(file.meta.file_name for file in state.files if file.meta.file_name in wanted)
-        if names:
-            tasks.append(CompactSmallFiles(table, state, names))
-    return tuple(tasks)
-
-
-def plan_small_files(
-    files: Sequence[DataFileMeta], *, target_bytes: int, files_min: int, all_tiers: bool = False
-) -> tuple[str, ...]:
-    """Names of files to join, in order: the lowest size tier with `files_min` files, and all smaller files.
-
-    Tiers grow by a factor, so that a row is rewritten O(log n) times however long a table is appended to.
-    """
-    small = [file for file in files if file.file_size < SMALL_FILE_SHARE * target_bytes]
-    if all_tiers:
-        return tuple(file.file_name for file in small) if len(small) >= files_min else ()
-    tiers: dict[int, int] = {}
-    for file in small:
-        tiers[_tier(file)] = tiers.get(_tier(file), 0) + 1
-    full = [tier for tier, count in tiers.items() if count >= files_min]
-    if not full:
-        return ()
-    return tuple(file.file_name for file in small if _tier(file) <= max(full))
-
-
-def _tier(file: DataFileMeta) -> int:
-    tier, bound = 0, _TIER_ROWS
-    while file.row_count >= bound:
-        tier, bound = tier + 1, bound * _TIER_FACTOR
-    return tier

@@ -135,11 +135,16 @@ class CompactLevelZero:
 
 @dataclass(frozen=True)
 class CompactSmallFiles:
-    """`file_names` of `state`, which keep their order among themselves."""
+    """Each of `groups`, files of `state` in their order, becomes one file (or several of the target size)."""
 
     table: TaskTable
     state: BucketState
-    file_names: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+
+    @property
+    def file_names(self) -> frozenset[str]:
+        """Of all groups."""
+        return frozenset(name for group in self.groups for name in group)
 
 
 @dataclass(frozen=True)

@@ -86,8 +86,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return compact_runs(files, state, unit)
         case CompactLevelZero():
             return _compact_level_zero(files, task, access.key_cache)
-        case CompactSmallFiles(state=state, file_names=names):
-            return compact_small_files(files, state, names)
+        case CompactSmallFiles(state=state, groups=groups):
+            return compact_small_files(files, state, groups)
         case Rescale(state=state, files=sources, level=level):
             return rescale_rows(files, state, sources, level=level)
         case RestoreBucket():

@@ -33,8 +33,8 @@ def input_bytes(task: BucketTask) -> int:
     match task:
         case CompactRuns(state=state, unit=unit):
             return _bytes_of(state, unit.file_names.difference(unit.dropped))
-        case CompactSmallFiles(state=state, file_names=names):
-            return _bytes_of(state, names)
+        case CompactSmallFiles(state=state):
+            return _bytes_of(state, task.file_names)
         case CompactLevelZero(state=state):
             return _sum(file for file in state.files if file.meta.level == 0)
         case Replace(picks=EveryRow(), rows=None):
@@ -62,8 +62,8 @@ def rewritten_rows(tasks: Iterable[BucketTask]) -> int:
             case CompactRuns(state=state, unit=unit):
                 names = unit.file_names.difference(unit.dropped)
                 files = [file for file in state.files if file.meta.file_name in names]
-            case CompactSmallFiles(state=state, file_names=small):
-                files = [file for file in state.files if file.meta.file_name in small]
+            case CompactSmallFiles(state=state):
+                files = [file for file in state.files if file.meta.file_name in task.file_names]
             case Rescale(files=sources):
                 files = list(sources)
             case _:

@@ -16,8 +16,9 @@ from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_joins, plan_preparation
+from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
 from tablestore_engine.store.tasks.task_size import first_portion
 from tablestore_engine.store.write.write_request import Extent
 
@@ -26,7 +27,8 @@ _ASKED_FILES_MIN = 2  # who asks for compaction wants even two small files joine
 
 
 def preparing_step(context: TableContext, base: Snapshot | None, extent: Extent) -> Planned | None:
-    """Compactions of the extent's buckets and level 0 of all; append-only: of small files. None if none is due.
+    """Compactions of the extent's buckets and level 0 of all; append-only: of small files, without fixed buckets those
+    of all partitions. None if none is due.
 
     Always with the schema that exists: a new one belongs to the write itself.
     """
@@ -35,7 +37,8 @@ def preparing_step(context: TableContext, base: Snapshot | None, extent: Extent)
         return _compacted(context, existing, _preparation(context, base, existing, extent.covers))
     if extent.rewrites or extent.needs_positions or TableTraits(existing).leaves_compaction:
         return None
-    return _compacted(context, existing, _joins(context, base, existing))
+    covers = extent.covers if existing.bucket_count > 0 else _every_bucket
+    return _compacted(context, existing, _joins(context, base, existing, covers))
 
 
 def compaction_step(
@@ -84,15 +87,18 @@ def _joins(
     context: TableContext,
     base: Snapshot | None,
     schema: TableSchema,
-    covers: Callable[[BucketId], bool] = lambda _: True,
+    covers: Callable[[BucketId], bool],
     *,
     files_min: int | None = None,
 ) -> Sequence[BucketTask]:
-    """Tables without buckets only: in a bucket of an append-only table the files are the order of its rows."""
-    if base is None or schema.bucket_count > 0:
+    if base is None:
         return ()
     states = context.scanner.bucket_states(base, schema, covers)
-    return plan_joins(context.task_table(schema), states.values(), files_min=files_min)
+    return plan_small_file_tasks(context.task_table(schema), states.values(), files_min=files_min)
+
+
+def _every_bucket(_: BucketId) -> bool:
+    return True
 
 
 def _compacted(context: TableContext, schema: TableSchema, tasks: Sequence[BucketTask]) -> Planned | None:

@@ -25,7 +25,6 @@ from tablestore_engine.store.tasks import bucket_plan
 from tablestore_engine.store.tasks.bucket_plan import (
     plan_bucket,
     plan_compaction,
-    plan_joins,
     plan_preparation,
     plan_replaced,
     plan_rescale,
@@ -34,6 +33,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_write,
 )
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Replace, Upsert
+from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
 from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, put, row
@@ -110,7 +110,7 @@ def _compact_level_zero(root: Path) -> tuple[World, BucketTask]:
 
 def _join(root: Path) -> tuple[World, BucketTask]:
     world = _append_only(root)
-    (task,) = plan_joins(world.task_table, [world.state], files_min=2)
+    (task,) = plan_small_file_tasks(world.task_table, [world.state], files_min=2)
     return world, task
 
 
@@ -277,7 +277,7 @@ def test_planning_opens_nothing(tmp_path: Path, is_keyed: bool) -> None:
         plan_preparation(table, states.values()) if is_keyed else (),
         plan_compaction(table, states.values())
         if is_keyed
-        else plan_joins(table, states.values(), files_min=2),
+        else plan_small_file_tasks(table, states.values(), files_min=2),
     ]
     assert fileio.calls == []
     assert [len(plan) for plan in plans] == [1, 1, 1, 0, 1]

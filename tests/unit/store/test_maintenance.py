@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from tablestore_engine.format.snapshot import CommitKind
-from tablestore_engine.store.tasks.bucket_plan import plan_small_files
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
 
@@ -74,25 +73,3 @@ def test_manifests_are_merged(tmp_path: Path) -> None:
         assert len(store.context.manifests.read_list(newest.base_manifest_list)) <= 5
     assert [len(rows_of(store, number)) for number in (1, 8, 17)] == [1, 8, 17]
     assert store.verify() == ()
-
-
-def test_the_choice_of_small_files() -> None:
-    """Nothing below the count; a full tier takes all smaller files along; large files are left alone."""
-    from tests.unit.store.file_meta import meta
-
-    few = [meta(f"f{number}", rows=10) for number in range(4)]
-    assert plan_small_files(few, target_bytes=1_000_000, files_min=5) == ()
-    more = [*few, meta("f4", rows=10)]
-    assert plan_small_files(more, target_bytes=1_000_000, files_min=5) == ("f0", "f1", "f2", "f3", "f4")
-    mixed = [
-        meta("big", rows=20_000, size=900_000),
-        *[meta(f"m{n}", rows=10_000) for n in range(5)],
-        meta("s", rows=1),
-    ]
-    assert plan_small_files(mixed, target_bytes=1_000_000, files_min=5) == ("m0", "m1", "m2", "m3", "m4", "s")
-    assert plan_small_files(few, target_bytes=1_000_000, files_min=2, all_tiers=True) == (
-        "f0",
-        "f1",
-        "f2",
-        "f3",
-    )

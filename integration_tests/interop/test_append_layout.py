@@ -1,0 +1,55 @@
+"""How append tables are compacted: Java and we do it in turns, and each reads what the other left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from integration_tests.interop.java_paimon import JavaPaimon
+from integration_tests.interop.ours import Ours
+from integration_tests.interop.rows import Row, arrow_rows
+from integration_tests.interop.schemas import schema
+from tablestore_engine.errors import Unsupported
+
+COLUMNS = {"id": "BIGINT", "turn": "INT", "text": "STRING"}
+
+
+def _turns_of_ids(rows: list[Row]) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for number, turn, _ in rows:
+        found.setdefault(number, []).append(turn)
+    return found
+
+
+def test_both_compact_the_buckets_of_an_append_table(java: JavaPaimon, tmp_path: Path) -> None:
+    """Both append, delete and compact in turns: in each reader an id, which is in one bucket, has its rows in the order
+    of the appends, and the streams of both have each row once.
+    """
+    location, us = tmp_path / "demo.db" / "t", Ours()
+    made = schema(COLUMNS, options={"bucket": "2", "bucket-key": "id", "compaction.min.file-num": "3"})
+    us.create(location, made)
+    stream = java.stream(location, scan__mode="from-snapshot", scan__snapshot_id="1")
+    for turn in range(10):
+        writer = java if turn % 3 == 2 else us
+        writer.write(location, arrow_rows(made, [{"id": n, "turn": turn, "text": "x"} for n in range(6)]))
+        if turn in (5, 9):
+            (java if turn == 5 else us).compact(location)
+    expected = {number: list(range(10)) for number in range(6)}
+    assert _turns_of_ids(us.read(location)) == _turns_of_ids(java.read(location)) == expected
+    assert [kind for _, kind in us.snapshots(location)].count("COMPACT") >= 3
+    told = [row for _, batch in stream.poll() for _, row in batch]
+    newest = us.snapshots(location)[-1][0]
+    ours = [row for _, row in us.changelog(location, 0, newest)]
+    assert sorted(told) == sorted(ours) == sorted((n, turn, "x") for turn in range(10) for n in range(6))
+    assert us.store(location).verify() == ()
+
+
+def test_java_refuses_fixed_buckets_without_a_key(java: JavaPaimon, tmp_path: Path) -> None:
+    """Java makes no such table, so no rule says where a row goes: neither do we, and we do not write one."""
+    made = schema(COLUMNS, options={"bucket": "2"})
+    with pytest.raises(Exception, match="You should define a 'bucket-key' for bucketed append mode"):
+        java.create(tmp_path / "demo.db" / "theirs", made)
+    with pytest.raises(Unsupported, match="TS1127") as refused:
+        Ours().create(tmp_path / "demo.db" / "ours", made)
+    assert "bucket-key" in str(refused.value)
