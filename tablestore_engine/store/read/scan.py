@@ -379,8 +379,7 @@ def plan_order(entry: ManifestEntry) -> tuple[Any, ...]:
     """Append-only files (empty key): in fixed buckets by their numbers, else as their manifests list them."""
     file = entry.file
     if file.min_key == EMPTY_ROW:
-        number = file.min_sequence_number if entry.total_buckets > 0 else 0
-        return (entry.partition, entry.bucket, 0, number, "")
+        return (entry.partition, entry.bucket, 0, file.min_sequence_number * (entry.total_buckets > 0), "")
     return (entry.partition, entry.bucket, file.level, file.min_sequence_number, file.file_name)
 
 
