@@ -170,7 +170,16 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         ),
         _refuses("nullable primary keys", "keys are NOT NULL here", "nullable primary key"),
         _refuses("record-level.expire-time", "expired rows would be shown", "record expiry"),
-        _refuses("fields.*.default-value", "NULL would be shown", "default values on read"),
+        _has(
+            "defaults of columns, fields.*.default-value",
+            f"{UNIT}/api/test_column_defaults.py::test_null_becomes_the_default_in_each_write",
+            f"{IT}/interop/test_row_rules.py::test_both_write_the_same_defaults",
+        ),
+        _reads(
+            "defaults of nested and zoned columns",
+            "their texts mean different values in different engines",
+            "default of another engine",
+        ),
     ),
     "Changelog and log system": (
         _has(

@@ -56,6 +56,9 @@ class JavaPaimon:
                 made.add(change.renameColumn(words[0], words[1]))
             elif what == "drop":
                 made.add(change.dropColumn(words[0]))
+            elif what == "default":
+                names = self.jvm.strings(words[0])
+                made.add(change.updateColumnDefaultValue(names, words[1]))
             elif what == "type":
                 made.add(change.updateColumnType(words[0], self._type(words[1])))
             else:

@@ -175,6 +175,13 @@ class Jvm:
         shown = self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, handle)
         self.call(reader, "reader.RecordReader", "forEachRemaining", sink=(_CONSUMER, shown))
 
+    def strings(self, *texts: str) -> Any:
+        """A Java array."""
+        made = self._gateway.new_array(self.java.lang.String, len(texts))
+        for at, text in enumerate(texts):
+            made[at] = text
+        return made
+
     def _array(self, value: Any) -> Any:
         array = self._gateway.new_array(self.java.lang.Object, 1)
         array[0] = value

@@ -1,7 +1,8 @@
-"""Views and defaults that somebody else stored in the warehouse only read the warehouse (TS1529)."""
+"""Views that somebody else stored in the warehouse only read the warehouse (TS1529)."""
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from pyspark.sql import SparkSession
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.views import ViewDefinition
-from tablestore_engine.errors import NotFound, Unsupported
+from tablestore_engine.errors import FixRequest, NotFound, Unsupported
 from tablestore_engine.spark.stored_sql import RUNS_OR_READS, StoredSql
 from tests.doses import cases
 
@@ -116,13 +117,25 @@ def test_the_option_allows_it_to_one_engine_only(engine: Engine) -> None:
         engine.query("select * from demo.theirs")
 
 
-def test_stored_defaults_obey_the_same_rules(engine: Engine) -> None:
-    """A column default is SQL text in the schema: an INSERT that leaves the column out does not run it unread."""
-    engine.sql("create table demo.d (id int, n string default 'x', p string default reflect('a', 'b'))")
-    with pytest.raises(Unsupported, match="TS1529 the default of column p"):
-        engine.sql("insert into demo.d (id) values (1)")
-    engine.sql("insert into demo.d (id, p) values (1, 'given')")
-    assert engine.sql("select id, n, p from demo.d").rows == ((1, "x", "given"),)
+def test_a_default_is_a_literal_that_a_write_stores_for_null(engine: Engine) -> None:
+    """A default is never run as SQL. INSERT, UPDATE and frames without a key store it for NULL; rows that a statement
+    only writes again keep NULL, and a changed default is for rows to come.
+    """
+    with pytest.raises(FixRequest, match="TS1153 column 'p'"):
+        engine.sql("create table demo.d (id int, p string default reflect('a', 'b'))")
+    engine.sql("create table demo.d (id int, n string default 'x', at date)")
+    engine.sql("insert into demo.d (id) values (1)")
+    engine.sql("alter table demo.d alter column at set default date '2024-02-29'")
+    engine.sql("insert into demo.d values (2, null, null), (3, 'given', date '2024-01-01')")
+    engine.sql("update demo.d set n = null, at = null where id = 3")
+    engine.sql("alter table demo.d alter column n drop default")
+    engine.sql("insert into demo.d (id) values (4)")
+    day = dt.date(2024, 2, 29)
+    rows = engine.sql("select id, n, at from demo.d order by id").rows
+    assert rows == ((1, "x", None), (2, "x", day), (3, "x", day), (4, None, day))
+    shown = engine.sql("show create table demo.d").rows[0][0]
+    assert "`at` date DEFAULT '2024-02-29'" in shown
+    assert shown.count("DEFAULT") == 1
 
 
 def test_nothing_of_the_environment_is_substituted(

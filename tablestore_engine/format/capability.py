@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.format.column_default import find_other_default
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
@@ -209,7 +210,10 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
     Capability("nullable primary key", option_in("primary-key.nullable"), "keys are NOT NULL here"),
     Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),
-    Capability("default values on read", option_like(r"fields\..*\.default-value"), "NULLs would be shown instead"),
+    Capability(
+        "default of another engine", find_other_default, "NULL would be written instead", read=True,
+        fix="change the default there to a literal of the column's type, or leave it out",
+    ),
     # deletion vectors
     Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
     # what each commit of a table is followed by

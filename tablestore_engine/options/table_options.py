@@ -86,6 +86,7 @@ _ROWS = (  # one option, one row
     Option("fields.<column>.count-limit", _I, None, Scope.MERGE, True, "nested_update without nested-key: rows that come to an array of this length are left out.", least=0),
     Option("fields.<column>.ts-field", _S, None, Scope.MERGE, True, "merge_map_with_keytime: the column of the map's rows that orders them, a STRING. Absent: the last one."),
     Option("fields.<column>.sequence-group", _C, None, Scope.MERGE, True, "partial-update: columns whose newest values are those of the rows with the largest value of this column. Several columns, separated by commas, order together: fields.a,b.sequence-group."),
+    Option("fields.<column>.default-value", _S, None, Scope.WRITE, True, "The value that a write stores for NULL, given or missing: a literal of the column's type. It becomes the default of the column in the schema, as DEFAULT in CREATE TABLE. An empty text takes the default away. Rows that are stored stay."),
     Option("partial-update.remove-record-on-delete", _B, "false", Scope.MERGE, False, "partial-update without sequence groups: a -D removes the row of its key. pypaimon refuses tables with it."),
     Option("partial-update.remove-record-on-sequence-group", _C, None, Scope.MERGE, False, "partial-update: a -D that is not late in the sequence group of these columns removes the row."),
     Option("aggregation.remove-record-on-delete", _B, "false", Scope.MERGE, False, "aggregation: a -D removes the row of its key instead of taking its values back. pypaimon refuses tables with it."),
@@ -192,7 +193,7 @@ OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS}
 _OLD_KEYS = {row.old_key: row for row in _ROWS if row.old_key is not None}
 GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "tablestore.log-start-snapshot"})
 _OF_COLUMN = re.compile(
-    r"fields\..+\.(stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter|sequence-group)"
+    r"fields\..+\.(default-value|stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter|sequence-group)"
 )
 _OF_INDEX = re.compile(r"file-index\.(bloom-filter)\.(.+)\.(items|fpp)")
 

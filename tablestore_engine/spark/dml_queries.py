@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - pyspark's own name for it
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.column_default import default_value
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema, split_names
@@ -37,7 +38,8 @@ def inserted_rows(
 ) -> DataFrame:
     """All columns of the table from a frame whose columns stand, by position, for the table's columns `given`.
 
-    Static partition values come as `constants` (SQL text); columns not given are NULL or their default.
+    Static partition values come as `constants` (SQL text); columns not given are NULL, which the
+    write makes their default.
     """
     if len(frame.columns) != len(given):
         raise FixRequest(
@@ -54,16 +56,22 @@ def inserted_rows(
     values |= {column: Value(F.expr(text), st.NullType()) for column, text in constants.items()}
     return frame.toDF(*names).select(
         *(
-            (assigned(values[f.name], f, by_name=by_name) if f.name in values else _default(f)).alias(f.name)
+            (assigned(values[f.name], f, by_name=by_name) if f.name in values else _null(f)).alias(f.name)
             for f in schema.fields
-            if f.name in values or f.default_value or has_spark_type(f.type)  # a missing column is NULL
+            if f.name in values or has_spark_type(f.type)  # a missing column is NULL
         )
     )
 
 
-def _default(field: DataField) -> Column:
-    if field.default_value:
-        return assigned(Value(F.expr(field.default_value), st.NullType()), field, by_name=False)
+def _filled(new: Column, field: DataField) -> Column:
+    """A value of an UPDATE without a key, where the write fills nothing: it gets rows that stay as they are, too."""
+    default = default_value(field)
+    if default is None:
+        return new
+    return F.coalesce(new, F.lit(str(default.as_py())).cast(spark_ddl(field.type)))
+
+
+def _null(field: DataField) -> Column:
     return F.lit(None).cast(spark_ddl(field.type))
 
 
@@ -75,6 +83,8 @@ def updated_rows(change: ParsedChange, schema: TableSchema, *, keep_others: bool
     for field in schema.fields:
         old = change.columns[field.name]
         new = _new_value(clause, field, old, schema) if field.name in named else old
+        if keep_others and field.name in named:
+            new = _filled(new, field)
         if keep_others and field.name in named and clause.condition is not None:
             new = F.when(clause.condition, new).otherwise(old)
         parts.append(new.alias(field.name))
@@ -147,7 +157,7 @@ def _merged_value(clause: Clause, field: DataField, old: Column, schema: TableSc
         return old
     named = {one.path[0]: one.value for one in clause.assignments}
     if clause.action == "insert":
-        return assigned(named[field.name], field, by_name=True) if field.name in named else _default(field)
+        return assigned(named[field.name], field, by_name=True) if field.name in named else _null(field)
     return _new_value(clause, field, old, schema) if field.name in named else old
 
 

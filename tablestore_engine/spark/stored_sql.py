@@ -90,10 +90,6 @@ class StoredSql:
                 if (default := json.loads(str(field.metadata().json())).get("default")) is not None:
                     yield "parseExpression", str(default)
 
-    def check_default(self, column: str, expression: str) -> None:
-        """The default of a table's column. Raises Unsupported TS1529, FixRequest TS1505."""
-        self._check(f"the default of column {column}", expression, "parseExpression", lambda *_: False)
-
     def _check(
         self, what: str, text: str, parse: str, is_ours: IsOurs, is_function: IsOurs = lambda *_: False
     ) -> None:

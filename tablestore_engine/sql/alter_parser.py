@@ -84,10 +84,15 @@ def _alter_column(cursor: Cursor) -> AlterColumn:
         return AlterColumn(column, type_text=cursor.text_until("COMMENT", types=True), parents=parents)
     if cursor.accept("COMMENT"):
         return AlterColumn(column, comment=cursor.string(), parents=parents)
+    if cursor.accept("SET", "DEFAULT"):
+        text = cursor.text_until().strip()
+        return AlterColumn(column, default="" if text.upper() == "NULL" else text, parents=parents)
+    if cursor.accept("DROP", "DEFAULT"):
+        return AlterColumn(column, default="", parents=parents)
     if cursor.accept("SET", "NOT", "NULL"):
         return AlterColumn(column, nullable=False, parents=parents)
     if not cursor.accept("DROP", "NOT", "NULL"):
-        cursor.fail("TYPE, COMMENT, SET NOT NULL or DROP NOT NULL")
+        cursor.fail("TYPE, COMMENT, SET or DROP NOT NULL, SET or DROP DEFAULT")
     return AlterColumn(column, nullable=True, parents=parents)
 
 

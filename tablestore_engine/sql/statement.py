@@ -200,13 +200,17 @@ class RenameColumn:
 
 @dataclass(frozen=True)
 class AlterColumn:
-    """ALTER COLUMN: exactly one of type, comment, nullable is given. `parents` as of RenameColumn."""
+    """ALTER COLUMN: exactly one of type, comment, nullable, default is given. `parents` as of RenameColumn.
+
+    default   the SQL of SET DEFAULT; empty: DROP DEFAULT
+    """
 
     column: str
     type_text: str | None = None
     comment: str | None = None
     nullable: bool | None = None
     parents: tuple[str, ...] = ()
+    default: str | None = None
 
 
 @dataclass(frozen=True)

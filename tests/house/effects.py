@@ -556,6 +556,15 @@ def _client(key: str) -> See:
     return see
 
 
+def _after_null(root: Path, options: Options) -> object:
+    """The value that is stored for NULL."""
+    table = Engine(str(root)).create_table(
+        "demo.t", pa.schema({"id": pa.int64(), "name": pa.string()}), primary_key=["id"], options=options
+    )
+    table.upsert([{"id": 1, "name": None}])
+    return table.scan().to_arrow().to_pylist()
+
+
 def _checked(root: Path, options: Options) -> object:
     """Refused where a table's options are read, or not at all."""
     return _code(lambda: check_options(options)), _outcome(row(1))(root, options)
@@ -714,6 +723,7 @@ EFFECTS_OF_A_COLUMN: Mapping[str, tuple[str, tuple[str | None, ...], See]] = {
         (None, "0.01"),
         _index_files(_BLOOM),
     ),
+    "fields.<column>.default-value": ("fields.name.default-value", (None, "new"), _after_null),
     "fields.<column>.stats-mode": ("fields.name.stats-mode", (None, "none", "counts"), _statistics),
     "fields.<column>.aggregate-function": (
         "fields.n.aggregate-function",

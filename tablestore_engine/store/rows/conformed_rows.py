@@ -1,6 +1,6 @@
 """Incoming rows as their table wants them: columns by name, types by safe casts, every rule of a column checked.
 
-Steps      columns by name → cast that loses nothing → lengths → NOT NULL → keys without null
+Steps      columns by name → cast that loses nothing → lengths → defaults for NULL → NOT NULL → keys without null
 INVARIANT  nothing is rounded, cut or wrapped: a value that does not fit stops the whole batch (P7). DOUBLE that becomes
            FLOAT is the exception: it has no exact form.
 INVARIANT  a row that deletes needs only its key: NOT NULL of other columns is not asked of it.
@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore_engine.error_values import count_of, sql_literal, sql_row
 from tablestore_engine.errors import FixData
+from tablestore_engine.format.column_default import filled
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
 from tablestore_engine.format.row_values import row_dicts, row_values
 from tablestore_engine.format.safe_cast import safe_cast
@@ -29,7 +30,7 @@ SAMPLES = 5
 
 
 def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) -> pa.Table:
-    """`rows` with the columns and types of `schema`. A missing nullable column is NULL.
+    """`rows` with the columns and types of `schema`. A missing nullable column is NULL; NULL is the column's default.
 
     Raises FixData TS1602 (null in a key), TS1603 (a value that does not fit), TS1604 (an unknown column).
     """
@@ -53,11 +54,11 @@ def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) ->
 def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Array:
     target = type_to_arrow(field.type)
     if field.name not in rows.column_names:
-        return pa.nulls(rows.num_rows, target)
+        return filled(pa.nulls(rows.num_rows, target), field)
     column = rows.column(field.name)
     made = column if column.type.equals(target) else _cast(column, target, field)
     _check_length(made, field)
-    return made
+    return filled(made, field)
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.ChunkedArray:

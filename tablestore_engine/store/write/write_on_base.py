@@ -137,7 +137,7 @@ class RowsWrite:
             kinds = checked_kinds(self.request, schema)
             if self.request.mode is WriteMode.OVERWRITE_STATIC:
                 rows = with_constants(rows, schema, self.request.partition)
-            self._routed[known] = route_rows(rows, kinds, schema, assigner)
+            self._routed[known] = route_rows(rows, kinds, self.request.schema_of_rows(schema), assigner)
         return self._routed[known]
 
     def _table(self, schema: TableSchema) -> TaskTable:

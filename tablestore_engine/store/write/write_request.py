@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from tablestore_engine.error_values import count_of, sql_literal
 from tablestore_engine.errors import FixData, FixRequest
+from tablestore_engine.format.column_default import without_defaults
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
@@ -110,6 +111,12 @@ class WriteRequest(CommitOptions):
     identity: str | None = None
     emptied: frozenset[bytes] = frozenset()
     early: ReceiveRows | None = None
+
+    def schema_of_rows(self, schema: TableSchema) -> TableSchema:
+        """By which rows are checked: a statement that writes all rows of a table without a key again leaves NULL in
+        those that it does not change, and has put defaults into the others.
+        """
+        return schema if self.computed_from is None or schema.is_keyed else without_defaults(schema)
 
     @property
     def forgets_keys(self) -> bool:

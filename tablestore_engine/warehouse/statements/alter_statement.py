@@ -12,6 +12,7 @@ from itertools import repeat
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.capability import check_readable, check_writable, list_refusals
+from tablestore_engine.format.column_default import check_defaults, literal_default, option_key, take_options
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.file_index_columns import check_file_indexes
 from tablestore_engine.format.nested_columns import (
@@ -51,9 +52,15 @@ _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
 
 
 def alter_schema(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
-    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1340, TS1376, TS1574,
+    """ALTER TABLE as a pure change of the schema. Raises TS1061, TS111x, TS1125, TS1153, TS1340, TS1376, TS1574,
     option errors.
     """
+    changed = _altered(schema, action, columns)
+    check_defaults(changed, schema)
+    return changed
+
+
+def _altered(schema: TableSchema, action: AlterAction, columns: tuple[DataField, ...]) -> TableSchema:
     action = _as_spelled(action, schema)
     match action:
         case AddColumns():
@@ -125,6 +132,8 @@ def _as_spelled(action: AlterAction, schema: TableSchema) -> AlterAction:
 
 
 def _alter_column(schema: TableSchema, action: AlterColumn, columns: tuple[DataField, ...]) -> TableSchema:
+    if action.default is not None:
+        return _set_default(schema, action)
     if action.parents:
         return _alter_nested(schema, action, columns)
     if action.type_text is not None:
@@ -148,6 +157,16 @@ def _alter_nested(schema: TableSchema, action: AlterColumn, columns: tuple[DataF
     return describe_nested(schema, path, action.comment)
 
 
+def _set_default(schema: TableSchema, action: AlterColumn) -> TableSchema:
+    """Raises FixRequest TS1153, and TS1113 for a column that the table lacks."""
+    name = ".".join((*action.parents, action.column))
+    text = literal_default(action.default, name) if action.default else ""
+    if not action.parents:
+        schema.field(name)
+    key = option_key(name)
+    return take_options(set_options(schema, {key: text}), (key,))
+
+
 def _not_null(action: AlterColumn) -> FixRequest:
     return FixRequest(
         "TS1020",
@@ -166,7 +185,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
             if key != "changelog-producer" or not schema.is_keyed:
                 raise _fixed_option(schema, key, value)
             _check_producer(schema, value)
-    changed = set_options(schema, changes)
+    changed = take_options(set_options(schema, changes), changes)
     check_rule(changed, wanted)
     _check_still_writable(schema, changed)
     check_merge_options(changed)

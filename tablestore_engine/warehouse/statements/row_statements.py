@@ -37,7 +37,6 @@ def insert(run: RunningStatement, s: sql.Insert) -> StatementResult:
     def rows_of(session: SparkSession, text: str) -> DataFrame:
         frame = session.sql(text)
         given = names.given(frame.columns)
-        run.check_defaults(schema, (*given, *names.constants))
         return inserted_rows(frame, schema, given=given, constants=names.constants, by_name=s.by_name)
 
     rows = run.frame(s.query, rows_of)
@@ -91,7 +90,6 @@ def merge(run: RunningStatement, s: sql.Merge) -> StatementResult:
             why="the table has no primary key, so a merged row could not replace the old one",
             fix="give the table a primary key, or use INSERT OVERWRITE",
         )
-    run.check_defaults(schema, ())
     return run.rewrite(s, lambda change: merged_rows(change, schema), schema)
 
 

@@ -5,7 +5,7 @@ INVARIANT  UPDATE, DELETE and MERGE hand over the state they were computed from;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.catalog.near_names import TABLES
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.errors import NotFound
+from tablestore_engine.format.column_default import literal_default
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched
@@ -77,22 +78,15 @@ class RunningStatement:
             )
         return schema
 
-    def check_defaults(self, schema: TableSchema, given: Iterable[str]) -> None:
-        """The stored defaults that this statement will use."""
-        named = {name.lower() for name in given}
-        for one in schema.fields:
-            if one.default_value and one.name.lower() not in named:
-                self.resolver.stored_sql.check_default(one.name, one.default_value)
-
     def fields(self, columns: tuple[sql.ColumnDefinition, ...]) -> tuple[DataField, ...]:
-        """Columns as they are defined in the statement. Raises FixRequest TS1505, TS1509 for their types."""
+        """Columns as they are defined in the statement. Raises FixRequest TS1505, TS1509 for their types, TS1153."""
         return tuple(
             DataField(
                 0,
                 c.name,
                 parse_ddl(c.type_text, c.nullable, column=c.name),
                 description=c.comment,
-                default_value=c.default,
+                default_value=None if c.default is None else literal_default(c.default, c.name),
             )
             for c in columns
         )

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from tablestore_engine.catalog.near_names import TABLES
 from tablestore_engine.errors import NotFound
+from tablestore_engine.format.column_default import shown_default
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.spark.fetch_rows import Fetched
@@ -105,7 +106,7 @@ def create_table_text(full: str, schema: TableSchema) -> str:
     columns = [
         f"{quote_name(f.name)} {shown_type(f.type)}"
         + ("" if f.type.nullable else " NOT NULL")
-        + (f" DEFAULT {f.default_value}" if f.default_value else "")
+        + (f" DEFAULT {shown_default(f.default_value)}" if f.default_value is not None else "")
         + (f" COMMENT {quote_string(f.description)}" if f.description else "")
         for f in schema.fields
     ]

@@ -44,7 +44,8 @@ def check_columns(
             raise _lacking(table, gone, "a struct is written as a whole, so these fields would become NULL")
         return
     _refuse_unknown(have, given, inside, table)
-    gone = [*(field.name for name, field in have.items() if name not in given), *gone]
+    lacked = (field for name, field in have.items() if name not in given)
+    gone = [*(field.name for field in lacked if field.default_value is None), *gone]
     replaces_rows = current.is_keyed and not spec.mode.is_overwrite and not only_deletes
     if gone and replaces_rows and not may_be_null:
         raise _lacking(table, gone, "an upsert replaces whole rows, so these columns would become NULL")

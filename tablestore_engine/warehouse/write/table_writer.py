@@ -309,7 +309,7 @@ class TableWriter:
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.context.layout,
-                schema=target,
+                schema=request.schema_of_rows(target),
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options=request.options_of_write,
                 picks=_picks(request),

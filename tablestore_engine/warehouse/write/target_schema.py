@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.column_default import check_defaults, take_options
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import is_widening
 from tablestore_engine.format.file_index_columns import check_file_indexes
@@ -77,7 +78,8 @@ def plan_target(
     known = columns if current is None else [*current.fields, *columns]
     spec = replace(spec, options=spelled_options(spec.options, known, table))
     if current is None:
-        first = _first_schema(columns, spec, new_uuid)
+        first = take_options(_first_schema(columns, spec, new_uuid), spec.options)
+        check_defaults(first)
         check_rule(first, spec.options)
         check_merge_options(first)
         check_file_indexes(first)
@@ -86,7 +88,8 @@ def plan_target(
         return TargetPlan(first, is_new=True, is_changed=True)
     _check_same_keys(current, spec, table)
     changed = _with_columns(current, columns, on_schema_change, table)
-    changed = _with_options(changed, spec, table)
+    changed = take_options(_with_options(changed, spec, table), spec.options)
+    check_defaults(changed, current)
     check_rule(changed, spec.options)
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:

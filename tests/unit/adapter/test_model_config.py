@@ -417,7 +417,7 @@ def test_rules_of_columns_are_table_options() -> None:
             "default_aggregate_function": "max",
             "ignore_delete": True,
             "fields": {
-                "amount": {"aggregate_function": "sum", "ignore_retract": True},
+                "amount": {"aggregate_function": "sum", "ignore_retract": True, "default_value": 0},
                 "at,part": {"sequence_group": ["a", "b"]},
                 "tags": {"aggregate_function": "listagg", "distinct": True, "list_agg_delimiter": "; "},
             },
@@ -429,6 +429,7 @@ def test_rules_of_columns_are_table_options() -> None:
         "ignore-delete": "true",
         "fields.amount.aggregate-function": "sum",
         "fields.amount.ignore-retract": "true",
+        "fields.amount.default-value": "0",
         "fields.at,part.sequence-group": "a,b",
         "fields.tags.aggregate-function": "listagg",
         "fields.tags.distinct": "true",

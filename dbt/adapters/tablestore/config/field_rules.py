@@ -21,6 +21,7 @@ _OF_COLUMN = {
     "ts_field": "ts-field",
     "sequence_group": "sequence-group",
     "stats_mode": "stats-mode",
+    "default_value": "default-value",
 }
 # key of the model → table option
 _OF_TABLE = {
