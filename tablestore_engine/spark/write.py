@@ -1,7 +1,7 @@
 """DataFrame -> changed buckets: small inputs come to the driver as Arrow, large ones are written by Spark tasks.
 
-Steps      distributed: bucket column (native) → repartition so that a bucket is in one task → run_job in Python
-           → outcomes back to the driver
+Steps      some million rows of a local session: spooled_rows. More: bucket column (native) → repartition, so that a
+           bucket is in one task → run_job in Python → outcomes back to the driver
 INVARIANT  all rows of one (partition, bucket) are in one task, so no bucket gets two changes.
 INVARIANT  append-only tables are not shuffled: every task writes files of its own.
 """
@@ -26,6 +26,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, task_placement, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
+from tablestore_engine.spark.spooled_rows import shares_disk, spool
 from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
@@ -36,6 +37,7 @@ from tablestore_engine.store.table_traits import TableTraits
 TASK_COLUMN = "__ts_task"
 SMALL_ROWS = 1_000_000
 _TASK_BYTES = 256 << 20
+_SPOOLED_FACTOR = 4  # files of so many small sizes have rows of about spooled_rows.SPOOLED_BYTES_MAX
 _TASKS_PER_CORE_MAX = 4
 
 
@@ -67,6 +69,11 @@ def plan_route(size: InputSize, *, cores: int, groups: int | None) -> Route:
     return Route(on_driver=size.leaf_bytes <= task_placement.SMALL_BYTES, limit=True, tasks=tasks)
 
 
+def may_spool(size: InputSize) -> bool:
+    """Whether the rows most likely fit: a query whose rows are too many is run once more."""
+    return not size.may_grow and size.leaf_bytes <= _SPOOLED_FACTOR * task_placement.SMALL_BYTES
+
+
 def input_size(frame: DataFrame) -> InputSize:
     """Statistics of the optimized plan; nothing runs."""
     plan = frame._jdf.queryExecution().optimizedPlan()
@@ -86,12 +93,17 @@ def estimated_bytes(frame: DataFrame) -> int:
     return min(size.result_bytes, size.leaf_bytes)
 
 
-def collect_small(frame: DataFrame) -> pa.Table | None:
-    """All rows, when there are at most about a million; None means: write_distributed."""
+def collect_small(frame: DataFrame, *, spools: bool = False) -> pa.Table | None:
+    """All rows, when there are at most about a million; None means: write_distributed.
+
+    `spools`: some million rows of a local session too, since their tasks would have to exchange them by bucket.
+    """
     try:
-        route = plan_route(input_size(frame), cores=1, groups=None)
+        size = input_size(frame)
+        route = plan_route(size, cores=1, groups=None)
         if not route.on_driver:
-            return None
+            spools = spools and may_spool(size) and shares_disk(frame.sparkSession.sparkContext)
+            return spool(frame) if spools else None
         if not route.limit:
             return to_arrow(frame)
         rows = to_arrow(frame.limit(SMALL_ROWS + 1))

@@ -57,7 +57,7 @@ class FrameRows:
     def read(self, schema: TableSchema) -> pa.Table | LargeFrame:
         """Collected when they are few."""
         frame = shape_frame(self.frame, schema)
-        rows = collect_small(frame)
+        rows = collect_small(frame, spools=schema.is_keyed or schema.bucket_count > 0)
         return LargeFrame(frame) if rows is None else shape_arrow(rows, schema)
 
 
