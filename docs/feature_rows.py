@@ -169,7 +169,12 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "ignored updates",
         ),
         _refuses("nullable primary keys", "keys are NOT NULL here", "nullable primary key"),
-        _refuses("record-level.expire-time", "expired rows would be shown", "record expiry"),
+        _has(
+            "record-level.expire-time",
+            f"{STORE}/test_record_expiry.py::test_expired_rows_are_deletes_of_a_compaction",
+            f"{IT}/interop/test_row_rules.py::test_both_expire_the_same_records",
+            note="by a requested compaction",
+        ),
         _has(
             "defaults of columns, fields.*.default-value",
             f"{UNIT}/api/test_column_defaults.py::test_null_becomes_the_default_in_each_write",

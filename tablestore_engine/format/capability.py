@@ -209,7 +209,6 @@ CAPABILITIES: tuple[Capability, ...] = (
     Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
     Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
     Capability("nullable primary key", option_in("primary-key.nullable"), "keys are NOT NULL here"),
-    Capability("record expiry", option_like(r"record-level\.expire-time"), "expired rows would be shown"),
     Capability(
         "default of another engine", find_other_default, "NULL would be written instead", read=True,
         fix="change the default there to a literal of the column's type, or leave it out",

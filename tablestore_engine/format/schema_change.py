@@ -29,6 +29,7 @@ _COLUMN_LISTS = (
     "bucket-key",
     "sequence.field",
     "rowkind.field",
+    "record-level.time-field",
     "changelog-producer.row-deduplicate-ignore-fields",
 )  # options whose value names columns
 _INDEXED_COLUMNS = (

@@ -386,10 +386,11 @@ class TableStore:
         return schema
 
     def compact(
-        self, *, full: bool = False, partition: Mapping[str, object] | None = None
+        self, *, full: bool = False, partition: Mapping[str, object] | None = None, expires: bool = True
     ) -> CompactionReport:
-        """What is due, or with `full` every bucket into its best shape; each step is a COMPACT snapshot."""
-        from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
+        """What is due, or with `full` every bucket into its best shape; `expires`: without records that are expired."""
+        from tablestore_engine.store.expiry.expire_records import compact_records
+        from tablestore_engine.store.write.requested_compaction import CompactionRequest
 
-        context = self.context
-        return compact_table(context, committer_of(context), CompactionRequest(partition or {}, full))
+        context, request = self.context, CompactionRequest(partition or {}, full)
+        return compact_records(context, committer_of(context), self.write, request, expires=expires)

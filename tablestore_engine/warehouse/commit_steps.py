@@ -45,7 +45,7 @@ class CommitSteps:
 WRITE = CommitSteps("write", LogCheck.WRITER)
 WRITE_UNSENT = CommitSteps("write with publish=False", LogCheck.WRITER, Sends.NOTHING)
 COMPACT = CommitSteps("compaction", LogCheck.NONE, Sends.ROWS)
-COMPACT_LEVEL_ZERO = CommitSteps("compaction of rows of other writers", LogCheck.TABLE, Sends.ROWS)
+COMPACT_LEVEL_ZERO = CommitSteps("compaction that readers see", LogCheck.TABLE, Sends.ROWS)
 RESTORE = CommitSteps("restore", LogCheck.TABLE)
 RESCALE = CommitSteps("rescale", LogCheck.TABLE, sends_first=True)
 CONVERT = CommitSteps("conversion", LogCheck.NONE, Sends.ROWS)

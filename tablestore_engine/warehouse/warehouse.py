@@ -209,24 +209,27 @@ class Warehouse:
         return self.run_commit(identifier, WRITE if spec.publish else WRITE_UNSENT, commit)
 
     def compact(self, identifier: Identifier, request: CompactionRequest) -> CompactReport:
-        """Steps that change no row, and taking in what other writers left, which is published like a commit.
+        """Steps that change no row, and taking in what other writers left, which is published like a commit. Expired
+        records go before, unless a staged snapshot waits for its tests on these rows.
 
         A compaction that brings no row into sight has nothing to tell a log, and needs none: the table's next
         publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
         """
+        from tablestore_engine.store.expiry.record_time import record_rule
         from tablestore_engine.store.write.requested_compaction import has_inbox_rows
         from tablestore_engine.warehouse.maintenance.compact_report import report_of_compaction
 
         store = self.stores.get(identifier)
         done: list[CompactionReport] = []
+        expires = record_rule(store.schema) is not None and not self.expiry.partitions.is_awaited(identifier)
 
         def commit() -> WriteReport:
-            done.append(store.compact(full=request.full, partition=request.partition))
+            done.append(store.compact(full=request.full, partition=request.partition, expires=expires))
             found = [store.snapshots.find(number) for number in done[0].snapshot_ids]
             has_changelog = any(one is None or one.changelog_manifest_list is not None for one in found)
             return WriteReport(identifier, done[0].snapshot_id, is_empty=not has_changelog)
 
-        steps = COMPACT_LEVEL_ZERO if has_inbox_rows(store.context, request) else COMPACT
+        steps = COMPACT_LEVEL_ZERO if expires or has_inbox_rows(store.context, request) else COMPACT
         report = self.run_commit(identifier, steps, commit)
         return report_of_compaction(done[0], report)
 

@@ -565,6 +565,19 @@ def _after_null(root: Path, options: Options) -> object:
     return table.scan().to_arrow().to_pylist()
 
 
+def _old_rows_gone(given: Options) -> See:
+    """Rows after a compaction, which are old by n and new by m."""
+
+    def see(root: Path, options: Options) -> object:
+        columns = {"id": "BIGINT", "n": "INT", "m": "BIGINT"}
+        store = make_table(root, columns=columns, options={**given, **options})
+        put(store, {"id": 1, "n": 0, "m": 10**15})
+        store.compact()
+        return rows_of(store)
+
+    return see
+
+
 def _checked(root: Path, options: Options) -> object:
     """Refused where a table's options are read, or not at all."""
     return _code(lambda: check_options(options)), _outcome(row(1))(root, options)
@@ -603,6 +616,8 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "changelog-producer.row-deduplicate": ((None, "true"), _changelog),
     "deletion-vectors.enabled": (("true", "false"), _after_a_delete),
     "deletion-vectors.bitmap64": ((None, "true"), _vector_magic),
+    "record-level.expire-time": ((None, "1 h"), _old_rows_gone({"record-level.time-field": "n"})),
+    "record-level.time-field": (("n", "m"), _old_rows_gone({"record-level.expire-time": "1 h"})),
     "file.format": (("parquet", "orc"), _checked),
     "file.compression": (
         (None, "snappy", "gzip", "lz4", "none"),

@@ -52,7 +52,7 @@ class PartitionExpiry:
         with self._lock:
             last = self._looked.get(key)
         interval = traits.partition_interval_ms
-        if (last is not None and interval and now - last <= interval) or self._is_awaited(identifier):
+        if (last is not None and interval and now - last <= interval) or self.is_awaited(identifier):
             return None
         with self._lock:
             self._looked[key] = now
@@ -75,7 +75,7 @@ class PartitionExpiry:
         self.run_commit(identifier, EXPIRE_PARTITIONS, commit)
         return done[0]
 
-    def _is_awaited(self, identifier: Identifier) -> bool:
+    def is_awaited(self, identifier: Identifier) -> bool:
         """Whether something staged lies here, or names this table in what was kept with it (gate/gatekeeper.py)."""
         for database in self.catalog.list_databases():
             names = {*self.catalog.list_tables(database), *self.catalog.list_replacements(database)}

@@ -46,6 +46,7 @@ from tablestore_engine.sql.statement import (
     UnsetProperties,
 )
 from tablestore_engine.store.expiry.partition_time import check_rule
+from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import TableTraits, has_log
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
@@ -187,6 +188,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
             _check_producer(schema, value)
     changed = take_options(set_options(schema, changes), changes)
     check_rule(changed, wanted)
+    check_record_rule(changed, wanted)
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     check_file_indexes(changed)

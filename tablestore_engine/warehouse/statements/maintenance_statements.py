@@ -1,8 +1,8 @@
 """OPTIMIZE, VACUUM, and what has no effect here: hooks of projects that come from other adapters.
 
 CHANGE     OPTIMIZE, VACUUM and statements without effect
-INVARIANT  they change no row. While a table's new rows wait for their tests they leave it alone, and say so: a hook
-           runs behind its model, and must not fail what is written already.
+INVARIANT  they change no row, but expire records. While a table's new rows wait for their tests they leave it alone,
+           and say so: a hook runs behind its model, and must not fail what is written already.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.lsm.merge_options import check_merge_options, engine_defaults
 from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
 from tablestore_engine.store.expiry.partition_time import check_rule
+from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write.row_columns import with_types
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
@@ -81,6 +82,7 @@ def plan_target(
         first = take_options(_first_schema(columns, spec, new_uuid), spec.options)
         check_defaults(first)
         check_rule(first, spec.options)
+        check_record_rule(first, spec.options)
         check_merge_options(first)
         check_file_indexes(first)
         check_schema(first)
@@ -91,6 +93,7 @@ def plan_target(
     changed = take_options(_with_options(changed, spec, table), spec.options)
     check_defaults(changed, current)
     check_rule(changed, spec.options)
+    check_record_rule(changed, spec.options)
     changed = _with_comments(changed, spec)
     if on_schema_change is OnSchemaChange.REPLACE:
         changed = _in_order(changed, columns)

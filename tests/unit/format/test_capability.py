@@ -73,7 +73,6 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"pk-vector.index.columns": "v"}, False),
         ({"merge-engine": "magic"}, False),
         ({"fields.v.aggregate-function": "theta_sketch", "merge-engine": "aggregation"}, False),
-        ({"record-level.expire-time": "1 d"}, False),
         ({"scan.fallback-branch": "b"}, False),
         ({"deletion-vectors.merge-on-read": "true"}, False),
         ({"primary-key.nullable": "true"}, False),
