@@ -45,6 +45,30 @@ def test_both_compact_the_buckets_of_an_append_table(java: JavaPaimon, tmp_path:
     assert us.store(location).verify() == ()
 
 
+def test_both_cluster_an_append_table(java: JavaPaimon, tmp_path: Path) -> None:
+    """Java reads what we sorted, and takes our run for one of its own: nothing is left to sort, until it appends."""
+    location, us = tmp_path / "demo.db" / "t", Ours()
+    options = {"clustering.columns": "id,text", "clustering.incremental": "true", "target-file-size": "4 kb"}
+    made = schema(COLUMNS, options=options)
+    us.create(location, made)
+    expected = []
+    for turn in range(4):
+        rows = [{"id": n * 7 % 50, "turn": turn, "text": f"t{n}"} for n in range(50)]
+        expected += [tuple(row.values()) for row in rows]
+        us.write(location, arrow_rows(made, rows))
+    us.compact(location)
+    manager = java.jvm.paimon.append.cluster.IncrementalClusterManager
+    assert manager(java.table(location)).createCompactUnits(True).isEmpty()
+    assert sorted(java.read(location)) == sorted(us.read(location)) == sorted(expected)
+    assert sorted(java.filter(location, "id", "equal", "7")) == sorted(one for one in expected if one[0] == 7)
+    java.write(location, arrow_rows(made, [{"id": 1, "turn": 9, "text": "java"}]))
+    assert not manager(java.table(location)).createCompactUnits(True).isEmpty()
+    us.compact(location)
+    assert manager(java.table(location)).createCompactUnits(True).isEmpty()
+    assert sorted(java.read(location)) == sorted([*expected, (1, 9, "java")])
+    assert us.store(location).verify() == ()
+
+
 def test_java_refuses_fixed_buckets_without_a_key(java: JavaPaimon, tmp_path: Path) -> None:
     """Java makes no such table, so no rule says where a row goes: neither do we, and we do not write one."""
     made = schema(COLUMNS, options={"bucket": "2"})

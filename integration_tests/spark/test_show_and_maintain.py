@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine
+from tablestore_engine.api import Engine, WriteMode, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.doses import case_rows
@@ -94,13 +95,16 @@ def test_describe_history(engine: Engine) -> None:
 
 
 def test_optimize_compacts(engine: Engine) -> None:
-    """One file is left, with the same rows; what has no meaning is named."""
+    """One file is left, with the same rows; what has no meaning is named. Rows of an append table are sorted."""
     before = engine.table("demo.orders").facts()
     done = engine.sql("optimize demo.orders where day = date '2026-01-01' zorder by (v)")
     assert "files → 1" in str(done.rows[0][0])
     assert done.notice is not None
     assert "ZORDER" in done.notice
     assert engine.table("demo.orders").facts().files < before.files
+    engine.write("demo.plain", pa.table({"a": [3, 1, 2], "b": [1, 1, 1]}), WriteSpec(mode=WriteMode.APPEND))
+    assert engine.sql("optimize demo.plain zorder by (b, a)").notice is None
+    assert engine.table("demo.plain").scan().to_arrow().column("a").to_pylist() == [1, 2, 3]
     assert [row[:2] for row in engine.sql("select * from demo.orders").rows] == [(1, "c")]
 
 

@@ -297,15 +297,27 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         """Forget a staged snapshot; a table that never had another one goes with it."""
         self.warehouse.drop_staged(self.identifier, stage)
 
-    def compact(self, *, partition: Mapping[str, object] | None = None, full: bool = False) -> CompactReport:
+    def compact(
+        self,
+        *,
+        partition: Mapping[str, object] | None = None,
+        full: bool = False,
+        order_by: str | None = None,
+    ) -> CompactReport:
         """What is due by the rules of a writer; with `full` one run per bucket without dead rows.
 
-        `partition` names values of partition columns, all or some. Large work runs on Spark. Raises NotFound TS1370,
-        FixRequest TS1311; PublishPending TS1070 when rows of other writers were taken in and only the log is pending.
+        `order_by` sorts all files of an append table: "zorder:a,b", "hilbert:…", "order:…"; only columns: by their
+        number, as Paimon. `partition` names values of partition columns, all or some. Large work runs on Spark. Raises
+        NotFound TS1370, FixRequest TS1311, TS1213, TS1214; PublishPending TS1070 when rows of other writers were taken
+        in and only the log is pending.
         """
+        from tablestore_engine.format.cluster_order import parse_order
         from tablestore_engine.store.write.requested_compaction import CompactionRequest
 
-        return self.warehouse.compact(self.identifier, CompactionRequest(dict(partition or {}), full))
+        order = None if order_by is None else parse_order(order_by)
+        return self.warehouse.compact(
+            self.identifier, CompactionRequest(dict(partition or {}), full, order=order)
+        )
 
     def expire(
         self, *, keep: int | None = None, older_than_ms: int | None = None, dry_run: bool = False

@@ -29,6 +29,8 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--partition", nargs="+", metavar="COLUMN=VALUE", default=[], help=text)
     text = "rewrite each bucket as one run without deleted rows, and all small files, not only what is due"
     parser.add_argument("--full", action="store_true", help=text)
+    text = "sort all rows of an append table, as in zorder:a,b (or order:, hilbert:, or only columns)"
+    parser.add_argument("--order-by", metavar="STRATEGY:COLUMNS", help=text)
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     add_brokers(parser)
     return _run
@@ -37,7 +39,9 @@ def _register(parser: argparse.ArgumentParser) -> Run:
 def _run(arguments: argparse.Namespace) -> int:
     partition = parse_partition(arguments.partition)
     with open_engine(arguments) as engine:
-        report = engine.table(arguments.table).compact(partition=partition, full=arguments.full)
+        report = engine.table(arguments.table).compact(
+            partition=partition, full=arguments.full, order_by=arguments.order_by
+        )
     if arguments.json:
         print_json(compact_record(report))
     elif report.is_empty:

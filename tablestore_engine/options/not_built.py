@@ -40,7 +40,11 @@ NOT_BUILT = (
         "file indexes are bloom filters and bitmaps of the current versions",
     ),
     NotBuilt(r"global-index\..+", "no global index is built", _OFF),
-    NotBuilt(r"clustering\..+", "rows are not ordered by other columns than the key", _OFF),
+    NotBuilt(
+        r"clustering\.(?!(columns|strategy|incremental)\Z).+",
+        "rows are sorted by compactions of whole partitions, not by writers",
+        ("false", "global-sort"),
+    ),
     NotBuilt(r"metastore\..+", "tables are in a file system catalog, which informs no metastore", _OFF),
     # what commits and tags are followed by
     NotBuilt(

@@ -44,14 +44,23 @@ def parse_optimize(cursor: Cursor) -> Statement:
     """OPTIMIZE name [FULL] [WHERE …] [ZORDER BY (…)]; the whole table is compacted."""
     cursor.expect("OPTIMIZE")
     name = cursor.table_name()
-    clauses = tuple(
-        token.text.upper() for token in cursor.tokens[cursor.at :] if token.is_word("WHERE", "ZORDER")
-    )
-    if not cursor.done:
-        if not cursor.sees("FULL", "WHERE", "ZORDER"):
-            cursor.fail("WHERE or ZORDER BY")
-        cursor.rest()
-    return Optimize(name, clauses)
+    cursor.accept("FULL")
+    order: tuple[str, ...] = ()
+    has_filter = cursor.accept("WHERE")
+    while has_filter and not cursor.done and not cursor.sees("ZORDER"):
+        cursor.at += 1
+    if cursor.accept("ZORDER", "BY"):
+        order = cursor.names_in_parentheses() if cursor.sees_operator("(") else _names(cursor)
+    elif not cursor.done:
+        cursor.fail("WHERE or ZORDER BY")
+    return Optimize(name, has_filter, order)
+
+
+def _names(cursor: Cursor) -> tuple[str, ...]:
+    found = [cursor.name()]
+    while cursor.accept(","):
+        found.append(cursor.name())
+    return tuple(found)
 
 
 def parse_vacuum(cursor: Cursor) -> Statement:

@@ -299,10 +299,11 @@ class DescribeHistory:
 
 @dataclass(frozen=True)
 class Optimize:
-    """OPTIMIZE name; `clauses`: WHERE, ZORDER, which choose or order files elsewhere."""
+    """OPTIMIZE name [WHERE …] [ZORDER BY (…)]; `has_filter`: of files, which has no effect here."""
 
     name: TableName
-    clauses: tuple[str, ...] = ()
+    has_filter: bool = False
+    z_order: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -385,12 +385,10 @@ class TableStore:
         follow_alter(context, schema)
         return schema
 
-    def compact(
-        self, *, full: bool = False, partition: Mapping[str, object] | None = None, expires: bool = True
-    ) -> CompactionReport:
-        """What is due, or with `full` every bucket into its best shape; `expires`: without records that are expired."""
+    def compact(self, *, expires: bool = True, **asked: object) -> CompactionReport:
+        """What is due, or what fields of CompactionRequest ask for; `expires`: without records that are expired."""
         from tablestore_engine.store.expiry.expire_records import compact_records
         from tablestore_engine.store.write.requested_compaction import CompactionRequest
 
-        context, request = self.context, CompactionRequest(partition or {}, full)
+        context, request = self.context, CompactionRequest(**asked)  # type: ignore[arg-type]
         return compact_records(context, committer_of(context), self.write, request, expires=expires)

@@ -224,7 +224,8 @@ class Warehouse:
         expires = record_rule(store.schema) is not None and not self.expiry.partitions.is_awaited(identifier)
 
         def commit() -> WriteReport:
-            done.append(store.compact(full=request.full, partition=request.partition, expires=expires))
+            asked = {"full": request.full, "partition": request.partition, "order": request.order}
+            done.append(store.compact(expires=expires, **asked))
             found = [store.snapshots.find(number) for number in done[0].snapshot_ids]
             has_changelog = any(one is None or one.changelog_manifest_list is not None for one in found)
             return WriteReport(identifier, done[0].snapshot_id, is_empty=not has_changelog)

@@ -438,6 +438,22 @@ def _joined(root: Path, options: Options) -> object:
     return len(store.plan_scan().files)
 
 
+def _clustered(see: str, **base: str) -> See:
+    """Rows in their order, or levels of files, after four appends, and after a full compaction of them."""
+
+    def look(root: Path, options: Options) -> object:
+        said = {key.replace("__", "."): text for key, text in base.items()}
+        store = make_table(root, keys=(), options={"compaction.min.file-num": "2", **said, **options})
+        for number in range(4):
+            put(store, *(row(at, str(3 - number), at * number % 3) for at in range(number, number + 4)))
+        if see == "levels":
+            return sorted(file.meta.level for file in store.plan_scan().files)
+        store.compact(full=True)
+        return [tuple(one.values()) for one in store.read(store.plan_scan()).to_pylist()]
+
+    return look
+
+
 def _lost_once(root: Path, options: Options) -> object:
     """A commit that another writer overtakes once."""
     make_table(root, options=options)
@@ -645,6 +661,12 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "num-sorted-run.compaction-trigger": ((None, "8"), lambda _, options: level_count(dict(options))),
     "compaction.max-size-amplification-percent": ((None, "50"), _kinds),
     "compaction.min.file-num": ((None, "2"), _joined),
+    "clustering.columns": ((None, "name", "n,id"), _clustered("rows")),
+    "clustering.strategy": (
+        ("order", "zorder", "hilbert"),
+        _clustered("rows", clustering__columns="id,name"),
+    ),
+    "clustering.incremental": (("false", "true"), _clustered("levels", clustering__columns="id")),
     "snapshot.time-retained": ((None, "1 h"), _remaining(2 * _HOUR_MS)),
     "snapshot.num-retained.min": ((None, "3"), _remaining(99 * _HOUR_MS)),
     "snapshot.num-retained.max": ((None, "11"), _remaining(_HOUR_MS)),

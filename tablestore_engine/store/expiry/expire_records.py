@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from tablestore_engine.format.cluster_order import check_order
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.expiry.record_time import record_rule
@@ -34,6 +35,8 @@ def compact_records(
     """Compacts; with `expires`, and for a whole table, expired records go before. Raises FixRequest TS1154, what a
     write can, and as compact_table.
     """
+    if request.order is not None:  # refused before rows go
+        check_order(request.order, context.latest_schema())
     went = _expire(context, write) if expires and not request.partition else None
     done = compact_table(context, committer, request)
     return done if went is None else replace(done, snapshot_ids=(went, *done.snapshot_ids))

@@ -109,7 +109,7 @@ class DataFiles:
         return tuple(copies)
 
     def open_append(
-        self, state: BucketState, first_sequence: int, *, source: int = SOURCE_APPEND
+        self, state: BucketState, first_sequence: int, *, source: int = SOURCE_APPEND, level: int = 0
     ) -> RollingWriter[pa.Table]:
         """Files of an append-only table in the order given; sequence numbers count on over the files."""
         count = Counter(first_sequence)
@@ -117,7 +117,7 @@ class DataFiles:
             append_schema(self.schema),
             arrange=lambda rows: rows,
             options=self._parquet_options,
-            facts=lambda: self._indexed(state, AppendFacts(self.facts(level=0, source=source), count)),
+            facts=lambda: self._indexed(state, AppendFacts(self.facts(level=level, source=source), count)),
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
         )

@@ -23,6 +23,7 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.table_traits import TableTraits
 
 if TYPE_CHECKING:
+    from tablestore_engine.format.cluster_order import ClusterOrder
     from tablestore_engine.lsm.compaction_strategy import CompactionUnit
     from tablestore_engine.store.files.bucket_state import BucketState
     from tablestore_engine.store.rows.row_filter import RowFilter
@@ -148,6 +149,17 @@ class CompactSmallFiles:
 
 
 @dataclass(frozen=True)
+class ClusterFiles:
+    """`file_names` of `state`, whose rows become one run on `level`, sorted by `order`."""
+
+    table: TaskTable
+    state: BucketState
+    file_names: tuple[str, ...]
+    order: ClusterOrder
+    level: int
+
+
+@dataclass(frozen=True)
 class RestoreBucket:
     """The visible rows of `files`, which the bucket had in another snapshot, in place of those of `state`.
 
@@ -175,5 +187,13 @@ class Rescale:
 
 
 BucketTask = (
-    Upsert | Append | Replace | CompactRuns | CompactLevelZero | CompactSmallFiles | RestoreBucket | Rescale
+    Upsert
+    | Append
+    | Replace
+    | CompactRuns
+    | CompactLevelZero
+    | CompactSmallFiles
+    | ClusterFiles
+    | RestoreBucket
+    | Rescale
 )

@@ -1,6 +1,7 @@
 """Which small files of an append-only bucket are compacted into one. Pure: no file is opened.
 
 CHANGE     which small files are compacted (option compaction.min.file-num)
+INVARIANT  runs that clustering sorted (levels above 0) are compacted only when somebody asks for it.
 INVARIANT  in a table of fixed buckets rows have the order of their sequence numbers, so only neighbours are compacted.
 WHY        tiers grow by a factor: a row is rewritten O(log n) times however long a table is appended to. Java takes the
            oldest files without tiers, and writes the first rows again with each few appends.
@@ -32,6 +33,7 @@ def plan_small_file_tasks(
         files = [file.meta for file in state.files]
         if files_min is None:
             least = table.traits.joined_files_min
+            files = [meta for meta in files if not meta.level]
             groups = pick_small_files(files, target_bytes=target, files_min=least, is_ordered=is_ordered)
         else:
             dead = state.deletion_vectors

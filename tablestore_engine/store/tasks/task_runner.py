@@ -29,6 +29,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
+    ClusterFiles,
     CompactLevelZero,
     CompactRuns,
     CompactSmallFiles,
@@ -68,6 +69,7 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
     Raises FixData TS1601 (repeated keys), EngineBug TS1652, TS1654 (a key is visible twice), StorageError when the disk
     refuses a file, and what reading a file can raise (file_read).
     """
+    from tablestore_engine.store.merge.cluster_files import cluster_files
     from tablestore_engine.store.merge.compact_runs import compact_runs
     from tablestore_engine.store.merge.compact_small_files import compact_small_files
     from tablestore_engine.store.merge.replace_rows import replace_rows
@@ -88,6 +90,8 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
             return _compact_level_zero(files, task, access.key_cache)
         case CompactSmallFiles(state=state, groups=groups):
             return compact_small_files(files, state, groups)
+        case ClusterFiles(state=state, file_names=names, order=order, level=level):
+            return cluster_files(files, state, names, order, level)
         case Rescale(state=state, files=sources, level=level):
             return rescale_rows(files, state, sources, level=level)
         case RestoreBucket():

@@ -16,6 +16,7 @@ from tablestore_engine.store.rows.row_filter import EveryRow, MatchingRows, RowF
 from tablestore_engine.store.tasks.bucket_task import (
     Append,
     BucketTask,
+    ClusterFiles,
     CompactLevelZero,
     CompactRuns,
     CompactSmallFiles,
@@ -33,7 +34,7 @@ def input_bytes(task: BucketTask) -> int:
     match task:
         case CompactRuns(state=state, unit=unit):
             return _bytes_of(state, unit.file_names.difference(unit.dropped))
-        case CompactSmallFiles(state=state):
+        case CompactSmallFiles(state=state) | ClusterFiles(state=state):
             return _bytes_of(state, task.file_names)
         case CompactLevelZero(state=state):
             return _sum(file for file in state.files if file.meta.level == 0)
@@ -51,7 +52,7 @@ def input_bytes(task: BucketTask) -> int:
 
 def is_rewrite(task: BucketTask) -> bool:
     """Whether it writes the visible rows of some files again, so that the number of its rows is known before."""
-    return isinstance(task, CompactRuns | CompactSmallFiles | Rescale)
+    return isinstance(task, CompactRuns | CompactSmallFiles | ClusterFiles | Rescale)
 
 
 def rewritten_rows(tasks: Iterable[BucketTask]) -> int:
@@ -62,7 +63,7 @@ def rewritten_rows(tasks: Iterable[BucketTask]) -> int:
             case CompactRuns(state=state, unit=unit):
                 names = unit.file_names.difference(unit.dropped)
                 files = [file for file in state.files if file.meta.file_name in names]
-            case CompactSmallFiles(state=state):
+            case CompactSmallFiles(state=state) | ClusterFiles(state=state):
                 files = [file for file in state.files if file.meta.file_name in task.file_names]
             case Rescale(files=sources):
                 files = list(sources)

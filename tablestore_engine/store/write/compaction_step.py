@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from tablestore_engine.format.cluster_order import ClusterOrder, find_rule
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
@@ -18,6 +19,11 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.cluster_plan import (
+    plan_clustering,
+    plan_due_clustering,
+    plan_full_clustering,
+)
 from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
 from tablestore_engine.store.tasks.task_size import first_portion
 from tablestore_engine.store.write.write_request import Extent
@@ -48,14 +54,21 @@ def compaction_step(
     covers: Callable[[BucketId], bool],
     *,
     full: bool,
+    order: ClusterOrder | None = None,
 ) -> Planned | None:
     """One step of a compaction of the buckets that `covers` names, None when there is none left.
 
     Keyed: the compactions that are due and level 0; with `full` level 0, then one run per bucket without deleted rows.
-    Append-only: the joins that are due; with `full` all small files and those with dead rows.
+    Append-only: the compactions that are due; with `full` all small files and those with dead rows, or all files sorted
+    as the table says. With `order` all files sorted by it, also those that are: `covers` has to end it.
     """
     if base is None:
         return None
+    if order is not None:
+        found = context.scanner.bucket_states(base, schema, covers)
+        return _compacted(
+            context, schema, _portion(plan_clustering(context.task_table(schema), found.values(), order))
+        )
     if not schema.is_keyed:
         least = _ASKED_FILES_MIN if full else None
         return _compacted(context, schema, _portion(_joins(context, base, schema, covers, files_min=least)))
@@ -93,8 +106,13 @@ def _joins(
 ) -> Sequence[BucketTask]:
     if base is None:
         return ()
-    states = context.scanner.bucket_states(base, schema, covers)
-    return plan_small_file_tasks(context.task_table(schema), states.values(), files_min=files_min)
+    table, states = context.task_table(schema), context.scanner.bucket_states(base, schema, covers)
+    rule = find_rule(schema)
+    if rule is not None and files_min is not None:
+        return plan_full_clustering(table, states.values(), rule)
+    if rule is not None and rule.is_incremental:
+        return plan_due_clustering(table, states.values(), rule)
+    return plan_small_file_tasks(table, states.values(), files_min=files_min)
 
 
 def _every_bucket(_: BucketId) -> bool:

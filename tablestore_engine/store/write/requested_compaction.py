@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 
 from tablestore_engine.error_values import sql_literal
 from tablestore_engine.errors import NotFound
+from tablestore_engine.format.cluster_order import ClusterOrder, check_order
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
@@ -39,12 +40,14 @@ class CompactionRequest:
     partition columns mean all partitions that agree, none the whole table.
 
     full   one run per bucket without dead rows, all small files joined; else what the rules of a writer call due
+    order  append-only: all files sorted by it
     among  these partitions (bytes) instead, whether or not they are there
     """
 
     partition: Mapping[str, object] = field(default_factory=dict)
     full: bool = False
     among: frozenset[bytes] | None = None
+    order: ClusterOrder | None = None
 
 
 @dataclass(frozen=True)
@@ -94,13 +97,23 @@ class _Step:
 
     context: TableContext
     request: CompactionRequest
+    clustered: frozenset[BucketId] = frozenset()  # by the steps before
     last: Planned | None = None
 
     def __call__(self, base: Snapshot | None) -> Planned:
         schema = self.context.schema_at(base)
         check_table_writable(self.context.layout, schema)
-        covers = _covers(schema, self.request)
-        made = compaction_step(self.context, base, schema, covers, full=self.request.full)
+        covers, order = _covers(schema, self.request), self.request.order
+        if order is not None:
+            order = check_order(order, schema)
+        made = compaction_step(
+            self.context,
+            base,
+            schema,
+            lambda key: covers(key) and key not in self.clustered,
+            full=self.request.full,
+            order=order,
+        )
         if made is None:
             self.last = Planned(CommitKind.COMPACT, schema, (), ConflictScope())
         else:
@@ -111,22 +124,28 @@ class _Step:
 def compact_table(
     context: TableContext, committer: Committer, request: CompactionRequest
 ) -> CompactionReport:
-    """All steps that are left. Raises NotFound TS1370 for a partition without files, FixRequest TS1311, Unsupported
-    TS1127, TS1309, what performing a task can raise, and what a commit can: then the steps before it are done.
+    """All steps that are left. Raises NotFound TS1370 for a partition without files, FixRequest TS1311, TS1214 (order),
+    Unsupported TS1127, TS1309, what performing a task can raise, and what a commit can: then the steps before it are
+    done.
     """
     newest = context.snapshots.find_latest()
     retries_max = TableTraits(context.schema_at(newest)).retries_max
     if request.partition:
         _check_partition(context, newest, request)
+    if request.order is not None:
+        check_order(request.order, context.schema_at(newest))
     report = CompactionReport(None if newest is None else newest.id)
+    clustered: frozenset[BucketId] = frozenset()
     while True:
-        step = _Step(context, request)
+        step = _Step(context, request, clustered)
         user = context.runtime.new_uuid() + STEP_USER_SUFFIX
         identity = replace(CommitIdentity.of(context.runtime, None, None), user=user)
         done = committer.commit(step, identity, retries_max=lambda: retries_max)
         if done.is_empty or done.snapshot_id is None or step.last is None:
             return replace(report, snapshot_id=done.snapshot_id)
         before, after = _rewritten(step.last)
+        if request.order is not None:
+            clustered |= {(change.partition_bytes, change.bucket) for change in step.last.changes}
         report = CompactionReport(
             done.snapshot_id,
             (*report.snapshot_ids, done.snapshot_id),

@@ -12,6 +12,7 @@ from itertools import repeat
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.capability import check_readable, check_writable, list_refusals
+from tablestore_engine.format.cluster_order import check_clustering
 from tablestore_engine.format.column_default import check_defaults, literal_default, option_key, take_options
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.file_index_columns import check_file_indexes
@@ -192,6 +193,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     check_file_indexes(changed)
+    check_clustering(changed)
     return changed
 
 

@@ -16,11 +16,13 @@ _WHOLE = "the whole table was compacted"
 
 
 def optimize(run: RunningStatement, s: sql.Optimize) -> StatementResult:
-    """One run per bucket without dead rows."""
+    """One run per bucket without dead rows; ZORDER BY sorts the rows of a table that has no order of its own."""
     if _waits(run, s.name):
         return _waiting("OPTIMIZE", s.name)
-    done = run.actions.compact(*run.place(s.name))
-    notices = [f"OPTIMIZE … {one}: {_WHOLE if one == 'WHERE' else _ORDER}" for one in s.clauses]
+    place = run.place(s.name)
+    is_sorted = bool(s.z_order) and not run.actions.can_cluster(*place)
+    done = run.actions.compact(*place, z_order=() if is_sorted else s.z_order)
+    notices = [f"OPTIMIZE … WHERE: {_WHOLE}"] * s.has_filter + [f"OPTIMIZE … ZORDER: {_ORDER}"] * is_sorted
     return StatementResult(_lines(done), notice="; ".join(notices) or None)
 
 

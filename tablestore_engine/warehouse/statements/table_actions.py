@@ -18,6 +18,7 @@ from tablestore_engine.catalog.near_names import RELATIONS, near_hint
 from tablestore_engine.catalog.resolved_names import SnapshotRef
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixRequest, NotFound
+from tablestore_engine.format.cluster_order import make_order
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.schema_check import check_schema
@@ -154,11 +155,16 @@ class TableActions:
         """The rows of a past state again, in one snapshot."""
         return self._warehouse.restore(Identifier(database, table), version)
 
-    def compact(self, database: str, table: str) -> str:
-        """One run per bucket without dead rows; what was done."""
-        return self._warehouse.compact(
-            Identifier(database, table), CompactionRequest({}, full=True)
-        ).summary()
+    def can_cluster(self, database: str, table: str) -> bool:
+        """Whether rows of the table have no order of their own: neither a primary key nor fixed buckets."""
+        schema = self._warehouse.stores.get(Identifier(database, table)).schema
+        return not schema.is_keyed and schema.bucket_count <= 0
+
+    def compact(self, database: str, table: str, *, z_order: Sequence[str] = ()) -> str:
+        """One run per bucket without dead rows, or all rows in an order; what was done. Raises FixRequest TS1214."""
+        order = make_order("zorder", z_order) if z_order else None
+        request = CompactionRequest({}, full=True, order=order)
+        return self._warehouse.compact(Identifier(database, table), request).summary()
 
     def vacuum(
         self, database: str, table: str, *, retain_hours: float | None, dry_run: bool

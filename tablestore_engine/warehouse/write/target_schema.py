@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
+from tablestore_engine.format.cluster_order import check_clustering
 from tablestore_engine.format.column_default import check_defaults, take_options
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import is_widening
@@ -85,6 +86,7 @@ def plan_target(
         check_record_rule(first, spec.options)
         check_merge_options(first)
         check_file_indexes(first)
+        check_clustering(first)
         check_schema(first)
         check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
@@ -102,6 +104,7 @@ def plan_target(
         return TargetPlan(current, is_new=False, is_changed=False)
     check_merge_options(changed)
     check_file_indexes(changed)
+    check_clustering(changed)
     check_schema(changed, lambda: (current,))
     check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)

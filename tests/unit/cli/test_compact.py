@@ -53,6 +53,18 @@ def test_one_partition(run: Run, engine: Engine) -> None:
     assert "day='sun'" in missing.err
 
 
+def test_rows_are_sorted(run: Run, engine: Engine) -> None:
+    """--order-by sorts an append table; a keyed table is refused."""
+    append = WriteSpec(mode=WriteMode.APPEND)
+    for number in range(3):
+        engine.write("demo.plain", pa.table({"a": [3, 1, 2], "b": [number] * 3}), append)
+    done = run("compact", "demo.plain", "--order-by", "order:b,a", "--json").json
+    assert (done["before"]["files"], done["after"]["files"]) == (3, 1)
+    found = engine.table("demo.plain").scan().to_arrow().to_pylist()
+    assert [(one["b"], one["a"]) for one in found] == [(b, a) for b in range(3) for a in (1, 2, 3)]
+    assert "TS1214" in run("compact", "demo.orders", "--order-by", "order_id").err
+
+
 @pytest.mark.parametrize("words", [["mon"], ["=mon"], ["day=mon", "day=tue"]])
 def test_words_that_name_no_partition(run: Run, words: list[str]) -> None:
     """TS1960 before anything is opened."""

@@ -112,7 +112,7 @@ KNOWN: list[tuple[str, Statement]] = [
     ("show table extended in d like 'x*'", Show("table extended", "d", pattern="x*")),
     ("show create table d.t", Show("create table", name=T)),
     ("optimize d.t", Optimize(T)),
-    ("optimize d.t where day = '2026-01-01' zorder by (a, b)", Optimize(T, ("WHERE", "ZORDER"))),
+    ("optimize d.t where day = '2026-01-01' zorder by (a, b)", Optimize(T, True, ("a", "b"))),
     ("vacuum d.t", Vacuum(T)),
     ("vacuum d.t retain 1.5 hours dry run", Vacuum(T, 1.5, dry_run=True)),
     ("analyze table d.t compute statistics for all columns", NoEffect("ANALYZE", "statistics are written with every commit")),

@@ -15,7 +15,10 @@ from tablestore_engine.api import Unsupported
 
 logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
-_ORDER = "rows lie by partition_by, buckets and the primary key"
+_ORDER = (
+    "rows lie by partition_by, buckets and the primary key; for a model without keys set clustering.columns in "
+    "table_properties"
+)
 _PLACE = "a table is in the profile's warehouse, under its schema"
 _SERVICE = "it belongs to a Databricks service"
 _IN_PROCESS = "a Python model runs in the process of dbt, with its Python and its Spark session"
