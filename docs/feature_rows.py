@@ -340,6 +340,8 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         _has(
             "branches, fast-forward",
             f"{IT}/interop/test_branches.py::test_a_branch_is_made_written_and_brought_to_main_by_both",
+            f"{IT}/spark/test_branch_writes.py::test_statements_change_the_branch_alone",
+            f"{IT}/adapter/test_branch_runs.py::test_a_build_on_a_branch_leaves_main_and_comes_to_it_by_fast_forward",
         ),
         _has("expiry of partitions", f"{IT}/interop/test_partition_expiry.py::test_java_sees_the_same_times"),
         _other(

@@ -57,11 +57,8 @@ class Engine(EngineNames):
     What `log` does not say comes from `environ`: TABLESTORE_KAFKA (brokers), TABLESTORE_KAFKA_CONFIG (a file).
 
     `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
-
     `spark` may be a function: it is asked when Spark is first needed.
-
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
-
     `say` gets a line now and then while publishing to a log takes long, and one that says how Spark reads an object
     store.
 

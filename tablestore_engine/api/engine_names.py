@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from tablestore_engine.api.guessed_names import OF_ENGINE, unknown_attribute
 from tablestore_engine.api.table import Table
@@ -16,6 +17,7 @@ from tablestore_engine.warehouse.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from tablestore_engine.api.create_table import IfExists
+    from tablestore_engine.catalog.target_branch import MadeBranch
     from tablestore_engine.catalog.views import ViewDefinition
 
 
@@ -40,6 +42,36 @@ class EngineNames:
     def databases(self) -> tuple[str, ...]:
         """Names, sorted."""
         return self._warehouse.catalog.list_databases()
+
+    def on_branch(self, name: str) -> Self:
+        """The same engine with its tables on a branch: a table gets it from main with its first write, and until then
+        main is read. Main is not written, and nothing goes to a log. Raises FixRequest TS1107; its writes TS1221,
+        Unsupported TS1222.
+
+        >>> dev = engine.on_branch("dev")
+        >>> report = dev.table("demo.orders").delete("id = 1")
+        >>> len(dev.table("demo.orders")), len(engine.table("demo.orders"))
+        (2, 3)
+        """
+        made = copy(self)
+        made._warehouse = self._warehouse.on_branch(name, makes_branches=True)
+        return made
+
+    @property
+    def branch(self) -> str | None:
+        """On which tables are read and written; None: main."""
+        return self._warehouse.catalog.branch
+
+    def make_branch(self, name: str) -> MadeBranch | None:
+        """The branch of this engine on a table, from main's newest snapshot, before rows are computed for it.
+
+        None when it is there, when there is no such table, and without a branch. Raises FixRequest TS1350.
+        """
+        return self._warehouse.stores.make_branch(self._identifier(name))
+
+    def is_on_branch(self, name: str) -> bool:
+        """Whether the table is read from this engine's branch. Raises NotFound TS1414."""
+        return self._warehouse.stores.get(self._identifier(name)).branch == self.branch
 
     def list_tables(self, database: str | None = None) -> tuple[str, ...]:
         """Tables of a database, or of all, as `db.table`, sorted; views are in `relations`.

@@ -229,7 +229,8 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         """Keep from expiry what comes behind them. Raises FixRequest TS1107, RetryError TS1365."""
         from tablestore_engine.stream.changes_input import hold_changes
 
-        hold_changes(self.store, consumer_id, found)
+        if not self.store.reads_for:  # main is only read then: a range that has expired is reported (TS1474)
+            hold_changes(self.store, consumer_id, found)
 
     def consumers(self) -> tuple[ConsumerFacts, ...]:
         """Named readers, by name: how far each is and what it has not read. Raises FixData TS1391."""

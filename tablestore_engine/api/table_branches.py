@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablestore_engine.api.table_handle import TableHandle
@@ -13,11 +13,10 @@ from tablestore_engine.api.table_system import TableSystem
 from tablestore_engine.api.table_writes import TableWrites
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.snapshot import Snapshot
-from tablestore_engine.warehouse.write_report import WriteReport, report_of
+from tablestore_engine.warehouse.write_report import WriteReport
 
 if TYPE_CHECKING:
     from tablestore_engine.store.branches.branch_changes import ForwardReport
-    from tablestore_engine.warehouse.write.write_spec import WriteSpec
 
 
 @dataclass(frozen=True, repr=False)
@@ -50,51 +49,6 @@ class Branch(TableReads, TableSystem, TableWrites):
         """Tag name -> snapshot id, of this branch."""
         return self.store.tags.list_all()
 
-    def write(self, rows: object, spec: WriteSpec | None = None) -> WriteReport:
-        """One commit on the branch. Rows have the columns of the branch; a `spec` may have the fields of CommitOptions.
-
-        Rows are what Arrow can take: no SQL text and no Spark frame. Raises FixRequest TS1373, TS1023, as Table.write.
-        """
-        from tablestore_engine.store.write.write_request import WriteRequest
-        from tablestore_engine.warehouse.write.incoming import shape_arrow, split_kinds
-        from tablestore_engine.warehouse.write.incoming_rows import to_arrow
-        from tablestore_engine.warehouse.write.write_spec import WriteSpec
-
-        spec = spec or WriteSpec()
-        self._check(spec)
-        schema = self.schema
-        given = to_arrow(rows)
-        self._check_columns([name.lower() for name in given.column_names if not name.startswith("_ROW_KIND")])
-        made, kinds = split_kinds(shape_arrow(given, schema))
-        request = WriteRequest(rows=made, kinds=kinds, **spec.commit_options())
-        return report_of(self.identifier, self.store.write(request))
-
-    def _check(self, spec: WriteSpec) -> None:
-        from tablestore_engine.store.write.write_request import CommitOptions
-        from tablestore_engine.warehouse.write.write_spec import WriteSpec
-
-        known, plain = {one.name for one in fields(CommitOptions)}, WriteSpec()
-        others = [
-            one.name
-            for one in fields(WriteSpec)
-            if one.name not in known and getattr(spec, one.name) != getattr(plain, one.name)
-        ]
-        if others or spec.stage is not None:
-            raise self._no_write(f"{', '.join(others or ['stage'])} of a WriteSpec is for the main branch")
-
-    def _check_columns(self, names: list[str]) -> None:
-        wanted = [name.lower() for name in self.schema.field_names]
-        if sorted(names) != sorted(wanted):
-            raise self._no_write(f"the rows have {', '.join(names)}; the columns are {', '.join(wanted)}")
-
-    def _no_write(self, why: str) -> FixRequest:
-        return FixRequest(
-            "TS1373",
-            f"rows cannot be written to {self.identifier}$branch_{self.name}",
-            why=why,
-            fix="give all columns of the branch, and no field of WriteSpec beside those of CommitOptions",
-        )
-
 
 @dataclass(frozen=True, repr=False)
 class TableBranches(TableHandle):
@@ -118,7 +72,7 @@ class TableBranches(TableHandle):
         >>> orders.branch("dev").count()
         3
         """
-        return Branch(self.warehouse, self.identifier, self.store.on_branch(name))
+        return Branch(self.warehouse.on_branch(name), self.identifier, self.store.on_branch(name))
 
     def create_branch(self, name: str, *, snapshot: int | None = None, tag: str | None = None) -> None:
         """Make a branch that begins with a snapshot or a tag; with neither it begins empty, with the table's schema.
@@ -167,7 +121,11 @@ class TableBranches(TableHandle):
         2
         """
         from tablestore_engine.store.branches.branch_changes import fast_forward
+        from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 
+        self.warehouse.logs.check(self.identifier, self.store.on_branch(name).schema)
+        states = StreamingStateFiles(self.warehouse.on_branch(name).catalog, self.identifier)
+        states.copy_to_main(self.store.on_branch(name))
         report = fast_forward(self.store.context, name)
         self.warehouse.iceberg.follow(self.identifier)
         newest = WriteReport(self.identifier, self.store.snapshots.find_latest_id())

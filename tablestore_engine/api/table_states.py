@@ -51,6 +51,7 @@ class TableStates(TableHandle):
         from tablestore_engine.store.tag_period import wall_clock
 
         store = self.store
+        store.context.guard.check()
         retained = TableTraits(store.schema).tag_retained if time_retained is None else time_retained
         store.tags.create(
             name, snapshot_id, create_time=wall_clock(store.runtime.now_ms()), time_retained=retained
@@ -65,6 +66,7 @@ class TableStates(TableHandle):
         """Remove a tag, and what only it kept; a snapshot that has not expired stays."""
         from tablestore_engine.store.expiry.expire_tag import delete_tag
 
+        self.store.context.guard.check()
         delete_tag(self.store.context, name)
 
     def list_tags(self) -> Mapping[str, int]:

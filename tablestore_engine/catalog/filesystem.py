@@ -8,6 +8,7 @@ INVARIANT  a name appears and disappears in one step: the exclusive create of sc
 INVARIANT  a name is a table or a view, never both. A table may wait beside it to take its place (table_swap).
 """
 
+# ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -21,11 +22,10 @@ from tablestore_engine.catalog.identifier import Identifier, check_name, check_n
 from tablestore_engine.catalog.near_names import missing_database, missing_table
 from tablestore_engine.catalog.store_check import check_store
 from tablestore_engine.catalog.table_swap import TableSwap, holds_replaced
+from tablestore_engine.catalog.target_branch import on_branch, refuse_on
 from tablestore_engine.catalog.views import ViewDefinition, ViewStore
 from tablestore_engine.errors import (
     FixRequest,
-    NotFound,
-    RetryError,
     StoreAnswerUnknown,
     TablestoreError,
 )
@@ -41,7 +41,7 @@ from tablestore_engine.format.layout import (
 )
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.metadata.identity import UUID_OPTION, find_identity, identity_of
+from tablestore_engine.store.metadata.identity import UUID_OPTION, identity_of
 from tablestore_engine.store.metadata.schemas import SchemaStore, holds_table, looks_like_table
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
@@ -50,11 +50,15 @@ from tablestore_engine.store.table_store import TableStore
 
 @dataclass(frozen=True)
 class FilesystemCatalog:
-    """Names of one warehouse folder (absolute path)."""
+    """Names of one warehouse folder (absolute path). `branch`: on which its tables are (catalog.target_branch),
+    `makes_branches`: a table gets it when it is written first.
+    """
 
     fileio: FileIO
     warehouse: str
     runtime: Runtime
+    branch: str | None = None
+    makes_branches: bool = False
 
     @property
     def views(self) -> ViewStore:
@@ -167,7 +171,15 @@ class FilesystemCatalog:
 
     def store(self, identifier: Identifier) -> TableStore:
         """A fresh handle on a table, whether it exists or not."""
+        return self.on_target(self.main_store(identifier))
+
+    def main_store(self, identifier: Identifier) -> TableStore:
+        """The same on main, whatever the branch."""
         return TableStore(self.fileio, self.location(identifier), self.runtime)
+
+    def on_target(self, main: TableStore) -> TableStore:
+        """The handle on the branch of this warehouse."""
+        return main if self.branch is None else on_branch(main, self.branch)
 
     def find_schema(self, identifier: Identifier) -> TableSchema | None:
         """The table's schema (see store.metadata.schemas), or None when there is no such table."""
@@ -177,6 +189,8 @@ class FilesystemCatalog:
     def create_table(self, identifier: Identifier, schema: TableSchema) -> TableSchema:
         """A new table. Raises TS1405 (database), TS1406 (name taken), TS11xx (features)."""
         self.check_database(identifier.database)
+        if identifier.is_replacement:
+            refuse_on(self.branch, f"replacing {identifier} by a table with another key or other partitions")
         check_writable(schema)
         if not identifier.is_replacement and self.views.find(identifier) is not None:
             raise self._taken(identifier, "a view")
@@ -257,43 +271,17 @@ class FilesystemCatalog:
     def drop_unused(self, identifier: Identifier, identity: str) -> TableSchema | None:
         """Remove the table of this identity while nobody has used it; its schema, None when it stays.
 
-        It is moved away first and looked at there, where no claim can reach it any more; a used one is put back.
-        Raises RetryError TS1466 when its place was taken meanwhile: then nothing is deleted. Where no folder can be
-        moved away it is looked at under a hold of its name, and comes back when it is used.
+        Raises RetryError TS1466. Where no folder can be moved away it is looked at under a hold of its name, and comes
+        back when it is used.
         """
-        folders = self.fileio.folders
-        if folders is None:
-            return self._flat.drop_unused(self.location(identifier), identity)
-        place, parent = self.location(identifier), database_location(self.warehouse, identifier.database)
-        if not self._is_unused(place, identity):
-            return None
-        try:
-            aside = self._move_aside(folders, place, parent)
-        except NotFound:
-            return None
-        if self._is_unused(aside, identity):
-            schema = TableStore(self.fileio, aside, self.runtime).schema
-            self.fileio.delete_tree(aside)
-            return schema
-        if not folders.rename(aside, place):
-            raise RetryError(
-                "TS1466",
-                f"a table {identifier} that is in use cannot be put back",
-                why=f"another one was made in its place meanwhile; its files are in {aside}",
-                fix="read the rows from there, or delete the folder",
-            )
-        return None
+        from tablestore_engine.catalog.unused_table import UnusedTable
 
-    def _is_unused(self, place: str, identity: str) -> bool:
-        """No snapshot, no stage, and no claim on the way: its temporary file keeps the folder from being removed."""
-        layout = TableLayout(place)
-        if find_identity(self.fileio, place) != identity or self.fileio.list(layout.branches_dir):
-            return False
-        try:
-            self.fileio.delete(layout.snapshot_dir)
-        except OSError:
-            return False
-        return True
+        folders, place = self.fileio.folders, self.location(identifier)
+        if folders is None:
+            return self._flat.drop_unused(place, identity)
+        parent = database_location(self.warehouse, identifier.database)
+        aside = partial(self._move_aside, folders, place, parent)
+        return UnusedTable(str(identifier), place, identity).drop(self.fileio, self.runtime, folders, aside)
 
     def rename_table(self, old: Identifier, new: Identifier) -> None:
         """Move a table. Raises NotFound TS1407, TS1405, FixRequest TS1406, Unsupported TS1204."""
@@ -336,7 +324,9 @@ class FilesystemCatalog:
     ) -> TableSchema:
         """Apply a pure schema change; an unchanged schema writes nothing. Raises NotFound TS1407, TS1305, TS1366."""
         self._check_table(identifier)
-        return self.store(identifier).alter(change)
+        store = self.store(identifier)
+        store.context.guard.check()  # before anything is written
+        return store.alter(change)
 
     # views ---------------------------------------------------------------------------------------
 
@@ -345,6 +335,10 @@ class FilesystemCatalog:
         self.check_database(identifier.database)
         if self.is_table(identifier):
             raise self._taken(identifier, "a table")
+        there = None if self.branch is None else self.views.find(identifier)
+        if there is not None and replace(there, time_millis=0) == replace(view, time_millis=0):
+            return
+        refuse_on(self.branch, f"a change of view {identifier}")
         if self.fileio.folders is None and self._flat.is_held(self.location(identifier)):
             self.end_hold(identifier)
         self.views.put(identifier, replace(view, time_millis=self.runtime.now_ms()))

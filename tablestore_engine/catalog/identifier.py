@@ -28,7 +28,8 @@ def check_name(kind: str, name: str) -> str:
             "TS1401",
             f"{kind} name {name!r} cannot be used",
             why="names are 1 to 128 letters, digits and underscores",
-            fix="read system tables and branches in a query; write a branch in Python: table.branch(…).upsert(rows)"
+            fix="read system tables in a query; write rows into a branch by INSERT, UPDATE, DELETE or MERGE; "
+            "create and delete a branch by tablestore branch"
             if "$" in name
             else f"choose another {kind} name",
         )

@@ -26,7 +26,7 @@ from tablestore_engine.sql.system_names import SystemName, find_system_name, pla
 from tablestore_engine.sql.table_version import TableVersion, split_database, versioned_database
 from tablestore_engine.store.metadata.commit_history import rows_version
 from tablestore_engine.store.read.scan import ScanPlan
-from tablestore_engine.store.stage.staging import find_stage_name, find_staged, staged_branch
+from tablestore_engine.store.stage.staging import find_stage_name, find_staged, stage_context
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -151,7 +151,7 @@ class NameLookup:
 
 def _on_stage(store: TableStore, context: TableContext, staged: StagedSnapshot) -> TableStore:
     """A handle that reads a staged snapshot, pinned to what was found there."""
-    branch = context.on_branch(staged_branch(staged.name))
+    branch = stage_context(context, staged.name)
     return replace(store, branch=branch.layout.branch, pinned=branch.seeing(staged.snapshot))
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.seen_states import SeenStates
+from tablestore_engine.catalog.target_branch import MadeBranch, make_branch
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
@@ -28,7 +29,7 @@ class OpenTables:
     def __init__(self, catalog: FilesystemCatalog, runner: RunTasks = run_tasks) -> None:
         self._catalog = catalog
         self._runner = runner
-        self._stores: dict[Identifier, TableStore] = {}
+        self._stores: dict[tuple[Identifier, str], TableStore] = {}
         self._lock = OrderedLock("tables of a warehouse", Rank.WAREHOUSE)
 
     def find(self, identifier: Identifier) -> TableStore | None:
@@ -62,7 +63,7 @@ class OpenTables:
         if known is not None:
             return known
         with self._lock:
-            was_table = identifier in self._stores
+            was_table = any(one == identifier for one, _ in self._stores)
         if not was_table and self.find(identifier) is None:
             return None
         found = self.find_seen(identifier)
@@ -77,7 +78,7 @@ class OpenTables:
     def knows(self, database: str) -> bool:
         """Whether a table of it is open."""
         with self._lock:
-            return any(one.database == database for one in self._stores)
+            return any(one.database == database for one, _ in self._stores)
 
     def get(self, identifier: Identifier) -> TableStore:
         """The store of a table. Raises NotFound TS1414."""
@@ -89,16 +90,26 @@ class OpenTables:
         return found
 
     def open(self, identifier: Identifier) -> TableStore:
-        """A store for the name, whether its table is there or yet to be made."""
+        """A store for the name, whether its table is there or yet to be made; on the branch of the warehouse."""
+        main = self._kept(identifier, replace(self._catalog.main_store(identifier), runner=self._runner))
+        return self._kept(identifier, self._catalog.on_target(main))
+
+    def _kept(self, identifier: Identifier, made: TableStore) -> TableStore:
+        """The one that is open already, if there is one for the same branch."""
         with self._lock:
-            store = self._stores.get(identifier)
-            if store is None:
-                location = self._catalog.location(identifier)
-                store = TableStore(self._catalog.fileio, location, self._catalog.runtime, runner=self._runner)
-                self._stores[identifier] = store
-            return store
+            return self._stores.setdefault((identifier, f"{made.branch} {made.reads_for}"), made)
+
+    def make_branch(self, identifier: Identifier) -> MadeBranch | None:
+        """The branch of the warehouse, before a table is written on it; None when it is there, or there is no table,
+        or who works on the branch does not make it.
+
+        Raises FixRequest TS1350, RetryError TS1375.
+        """
+        branch = self._catalog.branch if self._catalog.makes_branches else None
+        return None if branch is None else make_branch(self._catalog.main_store(identifier), branch)
 
     def forget(self, identifier: Identifier) -> None:
         """After a drop or rename: caches of the old table must not meet a new one of the same name."""
         with self._lock:
-            self._stores.pop(identifier, None)
+            for key in [key for key in self._stores if key[0] == identifier]:
+                del self._stores[key]

@@ -26,6 +26,8 @@ from tablestore_engine.fileio.base import FileStatus, list_hidden
 from tablestore_engine.format.layout import (
     CLONE_PREFIX,
     DROPPED_PREFIX,
+    STATES_OF_BRANCH,
+    TableLayout,
     database_location,
     staged_rows_location,
     streaming_states_location,
@@ -96,10 +98,13 @@ def _candidates(catalog: FilesystemCatalog) -> Iterator[tuple[FileStatus, str, i
 
 
 def _is_gone(catalog: FilesystemCatalog, name: str) -> bool:
-    """`name`: of a folder, <db>.<table>; another one is none of ours."""
-    database, _, table = name.partition(".")
+    """`name`: of a folder, <db>.<table> or <db>.<table>$branch_<name>; another one is none of ours."""
+    database, _, named = name.partition(".")
+    table, _, branch = named.partition(STATES_OF_BRANCH)
     try:
         place = table_location(catalog.warehouse, database, table)
+        if branch:
+            place = TableLayout(place).branch_dir(branch)
     except FixRequest:
         return False
     return not catalog.fileio.exists(place)

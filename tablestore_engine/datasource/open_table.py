@@ -23,13 +23,14 @@ from tablestore_engine.warehouse.warehouse import Warehouse
 
 
 def open_store(address: TableAddress) -> TableStore:
-    """Raises NotFound TS1414."""
+    """Raises NotFound TS1414, TS1346."""
     root, fileio = open_root(address.warehouse, SYSTEM.users)
-    return OpenTables(FilesystemCatalog(fileio, root, SYSTEM)).get(address.identifier)
+    store = OpenTables(FilesystemCatalog(fileio, root, SYSTEM)).get(address.identifier)
+    return store if address.branch is None else store.on_branch(address.branch)
 
 
 def open_warehouse(address: TableAddress) -> Warehouse:
-    """For one write into a table that is there. Raises NotFound TS1451, FixRequest TS1097, TS1098."""
+    """For one write into a table, or branch, that is there. Raises NotFound TS1451, TS1346, FixRequest TS109x."""
     log = KafkaSystem(client_settings(os.environ), SYSTEM, silent)
     warehouse = Warehouse(address.warehouse, SparkSettings(), log, SYSTEM, uses_spark=False)
     if warehouse.catalog.find_schema(address.identifier) is None:
@@ -39,4 +40,7 @@ def open_warehouse(address: TableAddress) -> Warehouse:
             why=f"format(tablestore) makes no tables, since options cannot say what one is; looked in {warehouse.path}",
             fix="create it first: by dbt, Engine.create_table, or CREATE TABLE through Engine.sql",
         )
-    return warehouse
+    if address.branch is None:
+        return warehouse
+    warehouse.stores.get(address.identifier).on_branch(address.branch)  # it is there
+    return warehouse.on_branch(address.branch)

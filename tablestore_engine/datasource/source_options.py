@@ -20,13 +20,15 @@ from tablestore_engine.datasource.kind_policy import ALL_KINDS, KindPolicy, RowK
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.store_address import is_object_store
 from tablestore_engine.fileio.stores import local_folder
+from tablestore_engine.format.layout import MAIN_BRANCH, check_branch_name
 from tablestore_engine.runtime.moments import epoch_millis
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.stream.startup_mode import StartupRequest, parse_request
 
 CHANGELOG = "read.changelog"
 _WAREHOUSE, _TABLE, _PATH = "warehouse", "table", "path"
-_ADDRESS = (_WAREHOUSE, _TABLE, _PATH)
+_BRANCH = "branch"
+_ADDRESS = (_WAREHOUSE, _TABLE, _PATH, _BRANCH)
 _MODE, _SNAPSHOT, _TIMESTAMP = "scan.mode", "scan.snapshot-id", "scan.timestamp-millis"
 _OLD_STARTS = ("log.scan", "log.scan.timestamp-millis")
 _VERSION, _TIME = "startingVersion", "startingTimestamp"
@@ -51,10 +53,11 @@ _WRITE_ONLY = (_SCHEMA_CHANGE, _MISSING, _DUPLICATES, _OVERWRITE, *_OF_SPARK)
 
 @dataclass(frozen=True)
 class TableAddress:
-    """`warehouse` is an absolute folder: workers run in folders of their own."""
+    """`warehouse` is an absolute folder: workers run in folders of their own. `branch` None: main."""
 
     warehouse: str
     identifier: Identifier
+    branch: str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,18 +130,26 @@ class _Said:
 
 
 def parse_address(options: Mapping[str, str]) -> TableAddress:
-    """Of `warehouse` and `table`, or of `path`, the table's folder. Raises FixRequest TS1441, TS1060, TS14xx."""
+    """Of `warehouse` and `table`, or of `path`, the table's folder; and of `branch`, as Paimon calls that option.
+
+    Raises FixRequest TS1441, TS1060, TS1107, TS14xx.
+    """
     said = _Said(options)
+    branch = said.text(_BRANCH)
+    if branch == MAIN_BRANCH:
+        branch = None
+    if branch is not None:
+        check_branch_name(branch)
     warehouse, table, path = said.text(_WAREHOUSE), said.text(_TABLE), said.text(_PATH)
     if path is not None and warehouse is None and table is None:
         folder, table_name, database, query = _cut(_absolute(_PATH, path))
         if not database.endswith(".db"):
             raise _no_table(f"path {path!r} is no table's folder", "a table is in <warehouse>/<database>.db/")
-        return TableAddress(folder + query, Identifier(database.removesuffix(".db"), table_name))
+        return TableAddress(folder + query, Identifier(database.removesuffix(".db"), table_name), branch)
     if path is not None or warehouse is None or table is None:
-        given = ", ".join(key for key in _ADDRESS if said.text(key) is not None) or "none of them"
+        given = ", ".join(key for key in _ADDRESS[:3] if said.text(key) is not None) or "none of them"
         raise _no_table("it is not said which table is meant", f"given: {given}")
-    return TableAddress(_absolute(_WAREHOUSE, warehouse), Identifier.parse(table))
+    return TableAddress(_absolute(_WAREHOUSE, warehouse), Identifier.parse(table), branch)
 
 
 def _cut(path: str) -> tuple[str, str, str, str]:

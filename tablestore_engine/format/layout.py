@@ -28,6 +28,7 @@ DROPPED_PREFIX, CLONE_PREFIX = ".tablestore-dropped-", ".tablestore-clone-"
 DATABASE_FILE = ".tablestore-database"  # makes a database without tables exist where there are no folders
 STAGED_ROWS = ".tablestore/staged"
 STREAMING_STATES = ".tablestore/states"
+STATES_OF_BRANCH = "$branch_"  # between the names of a table and a branch
 LEFT_LOGS = ".tablestore/left-logs"
 POSTPONE_BUCKET = -2
 UNAWARE_BUCKET = -1
@@ -264,6 +265,12 @@ def check_branch_name(name: str) -> None:
     _check_name("branch", name)
     if name.isdigit() or name == MAIN_BRANCH:
         raise _bad_name("branch", name, "a branch is not called by a number or 'main'")
+
+
+def check_stage_name(name: str) -> None:
+    """Raises FixRequest TS1107 for one that could be read as another stage of another branch."""
+    if "@" in name:
+        raise _bad_name("staged snapshot", name, "'@' stands before the branch that a snapshot is staged for")
 
 
 def _check_name(kind: str, name: str) -> None:

@@ -65,10 +65,11 @@ class TableContext:
         runtime: Runtime,
         identity: str | None,
         runner: RunTasks = run_tasks,
+        reads_for: str = "",
     ) -> TableContext:
-        """A fresh context of the table with that identity (None: there is no table)."""
+        """A fresh context of the table with that identity (None: there is no table). `reads_for`: see TableGuard."""
         manifests = ManifestStore(fileio, layout, runtime)
-        guard = TableGuard(fileio, layout.location, identity)
+        guard = TableGuard(fileio, layout.location, identity, reads_for)
         return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard, runner)
 
     def on_branch(self, name: str) -> TableContext:

@@ -34,7 +34,7 @@ from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.read.filtered_read import read_matching, read_some
 from tablestore_engine.store.read.scan import PartitionFilter, ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
-from tablestore_engine.store.stage.staging import Staging, staged_branch, staged_context
+from tablestore_engine.store.stage.staging import Staging, staged_context
 from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.task_runner import run_tasks
@@ -60,7 +60,7 @@ class TableStore:
     """A table at `location` (absolute folder), on main or another branch.
 
     `runner` performs bucket tasks: in threads of this process, or as the caller has set. `pinned`: the context
-    of all calls, with the state that they read if it has seen one; None: each call looks.
+    of all calls, with the state that they read if it has seen one; None: each call looks. `reads_for`: see TableGuard.
     """
 
     fileio: FileIO
@@ -69,6 +69,7 @@ class TableStore:
     branch: str = MAIN_BRANCH
     runner: RunTasks = field(default=run_tasks, compare=False, repr=False)
     pinned: TableContext | None = field(default=None, compare=False, repr=False)
+    reads_for: str = ""
     _held: list[TableContext] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -104,7 +105,7 @@ class TableStore:
             if held.guard.identity == identity:
                 return held
         layout = TableLayout(self.location, self.branch)
-        made = TableContext.of(self.fileio, layout, self.runtime, identity, self.runner)
+        made = TableContext.of(self.fileio, layout, self.runtime, identity, self.runner, self.reads_for)
         self._held[:] = [made]
         return made
 
@@ -223,7 +224,7 @@ class TableStore:
     def on_staged(self, name: str) -> TableStore:
         """A handle that reads a staged snapshot as if it were the newest. Raises NotFound TS1317."""
         staged = staged_context(self.context, name)
-        return replace(self, branch=staged_branch(name), pinned=None if self.pinned is None else staged)
+        return replace(self, branch=staged.layout.branch, pinned=None if self.pinned is None else staged)
 
     def on_branch(self, name: str) -> TableStore:
         """A handle on a branch. Raises NotFound TS1346."""

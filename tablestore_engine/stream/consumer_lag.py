@@ -100,6 +100,7 @@ def reset_consumer(context: TableContext, name: str, next_snapshot: int) -> None
 
 def delete_consumer(context: TableContext, name: str) -> None:
     """Forget it: it keeps no snapshot any more. Raises NotFound TS1355."""
+    context.guard.check()
     names = context.consumers.list_names()
     if name not in names:
         raise NotFound(

@@ -63,7 +63,7 @@ class GroupStateFiles:
         if not name.startswith(GROUPS):
             raise UnusableState("it is of a streaming query")
         try:
-            data = self.catalog.fileio.read(self._files.path(name))
+            data = self.catalog.fileio.read(self._files.find_path(name))
         except NotFound:
             raise UnusableState("it is not there any more") from None
         if _checksum(data) != name.rpartition("-")[2]:

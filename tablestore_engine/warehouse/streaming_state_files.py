@@ -1,6 +1,7 @@
 """State of stateful queries between two runs: one file for each state, which a commit names.
 
     .tablestore/states/<database>.<table>/<uuid>.tar   Spark's checkpoint behind a run: state stores, offsets, commits
+                      /<database>.<table>$branch_<name>/   of runs on a branch
 
 CHANGE     the state of a stateful query, and how long it is kept
 Steps      a run: unpack what the table's newest snapshot names → the query changes its own folder → pack → the commit
@@ -18,7 +19,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
@@ -26,7 +27,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.fileio.storage_errors import explained
-from tablestore_engine.format.layout import streaming_states_location
+from tablestore_engine.format.layout import STATES_OF_BRANCH, streaming_states_location
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.table_store import TableStore
 
@@ -47,7 +48,7 @@ class StreamingStateFiles:
 
     def unpack(self, name: str, folder: Path) -> None:
         """Into a folder that is empty. Raises FixRequest TS1455."""
-        path = self.path(name)
+        path = self.find_path(name)
         if not self.catalog.fileio.exists(path):
             raise self._lost(name, f"{path} is not there; only the {KEPT} states of its newest runs are kept")
         try:
@@ -108,11 +109,13 @@ class StreamingStateFiles:
 
     def copy_to(self, target: Identifier, names: Collection[str] | None = None) -> None:
         """Under another table's name too: bytes are shared. None: all."""
-        there = StreamingStateFiles(self.catalog, target)
+        self._copy(StreamingStateFiles(self.catalog, target), names)
+
+    def _copy(self, there: StreamingStateFiles, names: Collection[str] | None) -> None:
         for status in self._files():
             name = _name_of(status)
             if names is None or name in names:
-                with suppress(FileExistsError):  # a rename that begins again
+                with suppress(FileExistsError):  # a rename, or a fast-forward, that begins again
                     self.catalog.fileio.copy(status.path, there.path(name))
 
     def copy_named(self, target: Identifier, store: TableStore, snapshot: Snapshot | None) -> None:
@@ -138,7 +141,26 @@ class StreamingStateFiles:
 
     @property
     def _folder(self) -> str:
-        return f"{streaming_states_location(self.catalog.warehouse)}/{self.table}"
+        branch = self.catalog.branch
+        of = "" if branch is None else f"{STATES_OF_BRANCH}{branch}"
+        return f"{streaming_states_location(self.catalog.warehouse)}/{self.table}{of}"
+
+    @property
+    def _of_main(self) -> StreamingStateFiles:
+        return replace(self, catalog=replace(self.catalog, branch=None))
+
+    def find_path(self, name: str) -> str:
+        """Of the file of a state to read: a branch begins with the one that its first snapshot names, main's."""
+        path = self.path(name)
+        if self.catalog.branch is None or self.catalog.fileio.exists(path):
+            return path
+        return self._of_main.path(name)
+
+    def copy_to_main(self, store: TableStore) -> None:
+        """What the newest snapshot of the branch names, before main gets that snapshot."""
+        newest = store.latest()
+        names = set() if newest is None else _state_of(store, newest)
+        self._copy(self._of_main, names)
 
     def path(self, name: str) -> str:
         """Of the file of a state."""

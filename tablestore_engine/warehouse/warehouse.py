@@ -12,6 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,7 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.catalog.seen_states import SeenStates
 from tablestore_engine.fileio.store_address import is_object_store, parse_address
 from tablestore_engine.fileio.stores import open_root
+from tablestore_engine.format.layout import check_branch_name
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark.executors import Executors
@@ -89,22 +92,46 @@ class Warehouse:
         self.path, fileio = open_root(path, runtime.users)
         is_local = not is_object_store(path)
         self.address = self.path if is_local else parse_address(path).text
-        self.catalog = FilesystemCatalog(fileio, self.path, runtime)
         self.session = LazySession(
             spark, ScratchPlace(self.path if is_local else None, scratch, runtime.users)
         )
         self.operations = Operations(self.session.cancel_jobs)
-        self.stores = OpenTables(self.catalog, Executors(self.session) if uses_spark else run_tasks)
-        names = NameLookup(self.catalog, self.stores, SystemViews(self.catalog, self.stores).find)
-        self.spark = LazyResolver(self.session, names, fileio, trusted_sql=trusted_sql, say=say)
-        shards = ShardExecutors(self.session if uses_spark else None)
-        self.logs = Logs(self.catalog, self.stores, log, shards)
+        self._uses_spark, self._trusted_sql, self._say = uses_spark, trusted_sql, say
+        self._log = log
+        self._set_up(FilesystemCatalog(fileio, self.path, runtime))
+
+    def _set_up(self, catalog: FilesystemCatalog) -> None:
+        self._on_branches: dict[str, Warehouse] = {}
+        self.catalog = catalog
+        self.stores = OpenTables(catalog, Executors(self.session) if self._uses_spark else run_tasks)
+        names = NameLookup(catalog, self.stores, SystemViews(catalog, self.stores).find)
+        trusted = self._trusted_sql
+        self.spark = LazyResolver(self.session, names, catalog.fileio, trusted_sql=trusted, say=self._say)
+        shards = ShardExecutors(self.session if self._uses_spark else None)
+        self.logs = Logs(catalog, self.stores, self._log, shards)
         self.iceberg = IcebergMetadata(self.catalog, self.stores)
         self.relations = Relations(self.catalog, self.stores, names, self.spark, self.logs, self.iceberg)
         self.expiry = Expiry(
-            self.stores, self.logs, PartitionExpiry(self.catalog, self.stores, self.run_commit, runtime)
+            self.stores,
+            self.logs,
+            PartitionExpiry(catalog, self.stores, self.run_commit, catalog.runtime),
         )
-        self.former_logs = FormerLogs(self.catalog, self.logs)
+        self.former_logs = FormerLogs(catalog, self.logs)
+
+    def on_branch(self, name: str, *, makes_branches: bool = False) -> Warehouse:
+        """The same with its tables on a branch; those without it are only read, or with `makes_branches` get it with
+        their first write. Raises FixRequest TS1107.
+        """
+        check_branch_name(name)
+        found = None if makes_branches else self._on_branches.get(name)
+        if found is None:
+            found = copy(self)
+            for made in ("orphans", "writer"):
+                found.__dict__.pop(made, None)
+            found._set_up(replace(self.catalog, branch=name, makes_branches=makes_branches))
+            if not makes_branches:
+                self._on_branches[name] = found
+        return found
 
     @cached_property
     def orphans(self) -> Orphans:
@@ -160,6 +187,7 @@ class Warehouse:
         raises, TS17xx before it, PublishPending TS1070 after it.
         """
         with self.running():
+            self.stores.make_branch(identifier)
             if steps.check is LogCheck.TABLE:
                 self.logs.check(identifier)
             elif steps.check is LogCheck.STAGED and stage is not None:

@@ -66,6 +66,8 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 scratch=warehouse.scratch,
                 say=logger.info,
             )
+            if warehouse.branch is not None:
+                engine = engine.on_branch(warehouse.branch)
             _ENGINES[warehouse] = engine
         return engine
 

@@ -51,6 +51,8 @@ class TablestoreCredentials(Credentials):
     trusted_sql: bool = False
     # Where a session keeps what it needs while it runs; TABLESTORE_SCRATCH wins over it.
     scratch: str | None = None
+    # Tables are built on this branch of theirs; the variable tablestore_branch wins over it.
+    branch: str | None = None
     # Set by the adapter: where a relative warehouse lies; one of a profile is overwritten.
     project_root: str = "."
 
@@ -174,6 +176,7 @@ class EngineSettings:
     scratch: str | None = None
     read_way: ReadWay = ReadWay.AUTO
     fetches_connector: bool = False
+    branch: str | None = None
 
 
 def _texts(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
@@ -227,4 +230,5 @@ def describe_warehouse(
         scratch=environ.get(SCRATCH_ENV) or locate_scratch(credentials.scratch, project_root),
         read_way=ReadWay(str(credentials.spark.get("read_way", ReadWay.AUTO))),
         fetches_connector=credentials.spark.get("connector") == "fetch",
+        branch=credentials.branch,
     )

@@ -40,6 +40,7 @@ from dbt.adapters.tablestore.plan.build_plan import Columns
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_submission import PythonSubmission
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.run_branch import read_branch, tell_reads
 from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_adapter import UnitTestCalls
 from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
@@ -85,6 +86,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         super().__init__(config, mp_context)
         end_on_signals()
         config.credentials.project_root = root = str(getattr(config, "project_root", None) or ".")
+        config.credentials.branch = read_branch(config)
         self._warehouse = describe_warehouse(config.credentials, root)
         self._schemas: tuple[int, tuple[str, ...]] | None = None  # number of nodes, and what came of them
         self.writer = ModelWriter(lambda: self.engine, config, self._project_schemas)
@@ -240,6 +242,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         """Decide what the run does; reads the query's columns, writes nothing."""
         context = run_context.read_plan(given)
         query = self._analyze(settings.node, context.batch, sql)
+        tell_reads(self.engine, relation.table_name, query.reads, logger.info)
         return self.writer.plan(relation, settings, sql, query, context)
 
     def _analyze(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> AnalyzedQuery:

@@ -14,13 +14,19 @@ from dbt.adapters.spark.impl import SparkAdapter
 from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
 from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
+from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.run_branch import begin_branch, builds_tables
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
+from tablestore_engine.api import Engine
+
+logger = TerminalMessages("Tablestore")
 
 
 class ModelReports(SparkAdapter):
     """A part of the adapter, which knows no other part."""
 
     writer: ModelWriter
+    engine: Engine
 
     @for_macros()
     def tablestore_warn_is_incremental(self, name: str) -> None:
@@ -37,6 +43,9 @@ class ModelReports(SparkAdapter):
         """Around each node, which is `query_header_context`."""
         with super().connection_named(name, query_header_context, should_release_connection):
             try:
+                if builds_tables(query_header_context, self.config):
+                    with as_dbt_errors():
+                        begin_branch(self.engine, query_header_context, logger.info)
                 yield
             finally:
                 self.writer.looks.end()

@@ -49,6 +49,7 @@ def create_branch(
     Raises FixRequest TS1107, TS1350, NotFound TS1302, TS1321, RetryError TS1365, TS1375.
     """
     check_branch_name(name)
+    require_main(context, "a branch of a branch")
     check_writable(context.latest_schema())
     branch = context.on_branch(name)
     if find_stage_name(name) is not None:
@@ -132,6 +133,7 @@ def delete_branch(context: TableContext, name: str) -> None:
     Raises FixRequest TS1107, NotFound TS1346 when there is nothing of that name.
     """
     check_branch_name(name)
+    require_main(context, "deleting a branch")
     branch = context.on_branch(name)
     if find_stage_name(name) is not None or not _has_files(branch):
         check_branch(context, name)
@@ -159,6 +161,7 @@ def fast_forward(context: TableContext, name: str) -> ForwardReport:
 
     Raises NotFound TS1346, RetryError TS1363 (main has commits that the branch has not), TS1365, FixRequest TS1364.
     """
+    require_main(context, "a fast-forward")
     check_branch(context, name)
     check_writable(context.latest_schema())
     branch = context.on_branch(name)

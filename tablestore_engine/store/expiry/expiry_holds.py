@@ -20,7 +20,7 @@ from tablestore_engine.store.expiry.named_line import names_of_line
 from tablestore_engine.store.expiry.referenced_files import needed_names
 from tablestore_engine.store.metadata.store_clock import store_now_ms
 from tablestore_engine.store.metadata.tags import TagStore
-from tablestore_engine.store.stage.staging import find_stage_name, find_staged
+from tablestore_engine.store.stage.staging import find_stage, find_staged
 from tablestore_engine.store.table_context import TableContext
 
 
@@ -47,7 +47,8 @@ def find_kept(context: TableContext, end: int) -> frozenset[str]:
         on_branch = context.on_branch(branch)
         if branch == context.layout.branch:
             continue
-        if find_stage_name(branch) is None or context.layout.branch != MAIN_BRANCH:
+        stage = find_stage(branch)
+        if stage is None or (stage[1], context.layout.branch) != (MAIN_BRANCH, MAIN_BRANCH):
             found |= _names_of_branch(on_branch)
             continue
         copies = tuple(_copies(on_branch))
@@ -95,10 +96,11 @@ def list_branches(context: TableContext) -> list[str]:
 
 def _stages(context: TableContext) -> Iterator[Hold]:
     for branch in list_branches(context):
-        name = find_stage_name(branch)
-        staged = None if name is None else find_staged(context, name)
+        stage = find_stage(branch)
+        is_own = stage is not None and stage[1] == context.layout.branch
+        staged = find_staged(context, stage[0]) if stage is not None and is_own else None
         if staged is not None and staged.base is not None:
-            yield Hold(staged.base.id, f"staged snapshot {name} is built on snapshot {staged.base.id}")
+            yield Hold(staged.base.id, f"staged snapshot {staged.name} is built on snapshot {staged.base.id}")
 
 
 def _rollbacks(context: TableContext) -> Iterator[Hold]:

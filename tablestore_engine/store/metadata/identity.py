@@ -18,7 +18,7 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore_engine.errors import FixData, NotFound, RetryError, TablestoreError
+from tablestore_engine.errors import FixData, FixRequest, NotFound, RetryError, TablestoreError
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.layout import TableLayout, find_id
 from tablestore_engine.format.schema import TableSchema, decode_schema, encode_schema
@@ -117,14 +117,26 @@ def identity_of(first: TableSchema) -> str:
 
 @dataclass(frozen=True)
 class TableGuard:
-    """`identity` None: there was no table, so nothing may be claimed."""
+    """`identity` None: there was no table, so nothing may be claimed.
+
+    `reads_for`: the branch for whose sake this table is opened while it has no such branch: it is read, and never
+    written. Empty: whoever has it may write.
+    """
 
     fileio: FileIO
     location: str
     identity: str | None
+    reads_for: str = ""
 
     def check(self) -> None:
-        """Raises RetryError TS1365 when another table, or none, lies there now."""
+        """Raises RetryError TS1365 when another table, or none, lies there now; FixRequest TS1221."""
+        if self.reads_for:
+            raise FixRequest(
+                "TS1221",
+                f"the main branch of the table at {self.location} is not changed",
+                why=f"this run works on branch {self.reads_for}, which the table does not have",
+                fix="write rows to the table in this run first, which makes its branch, or work without the branch",
+            )
         found = find_identity(self.fileio, self.location)
         if found is None or found != self.identity:
             raise table_gone(self.location, is_replaced=found is not None)

@@ -21,7 +21,7 @@ from tablestore_engine.store.expiry.named_line import names_of_line
 from tablestore_engine.store.expiry.referenced_files import mentioned_names, needed_names
 from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import find_live_files
 from tablestore_engine.store.metadata.tags import TagStore
-from tablestore_engine.store.stage.staging import CLOSED, find_stage_name, find_staged, turn_folder
+from tablestore_engine.store.stage.staging import CLOSED, find_stage, find_staged, turn_folder
 from tablestore_engine.store.table_context import TableContext
 
 _TURNS_MAX = 10
@@ -77,8 +77,8 @@ def _read(context: TableContext, forgotten: Mapping[str, bool]) -> Named:
 
 def _is_dead_stage(context: TableContext, branch: str) -> bool:
     """Not complete, so that it counts for nobody."""
-    name = find_stage_name(branch)
-    return name is not None and find_staged(context, name) is None
+    stage = find_stage(branch)
+    return stage is not None and find_staged(context.on_branch(stage[1]), stage[0]) is None
 
 
 def _signature(context: TableContext) -> tuple[tuple[str, int, int], ...]:

@@ -38,7 +38,7 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.metadata.commit_history import following_properties
 from tablestore_engine.store.metadata.source_positions import check_steps, joined_steps, steps_of, steps_on
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, staged_changes
-from tablestore_engine.store.stage.staging import CLOSED, Staging, staged_branch, turn_path
+from tablestore_engine.store.stage.staging import CLOSED, Staging, stage_context, turn_path
 from tablestore_engine.store.table_context import TableContext
 
 _STEPS_MAX = 1_000
@@ -59,7 +59,7 @@ class More:
     @property
     def branch(self) -> TableContext:
         """Where the stage lies."""
-        return self.context.on_branch(staged_branch(self.name))
+        return stage_context(self.context, self.name)
 
 
 def write_more(more: More) -> CommitReport:

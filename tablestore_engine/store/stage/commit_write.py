@@ -10,7 +10,7 @@ from tablestore_engine.store.commit.snapshot_claim import StageExistsError
 from tablestore_engine.store.metadata.identity import table_gone
 from tablestore_engine.store.stage.append_to_stage import More, write_more
 from tablestore_engine.store.stage.staged_destination import StagedDestination
-from tablestore_engine.store.stage.staging import find_staged, staged_branch
+from tablestore_engine.store.stage.staging import find_staged, stage_context
 from tablestore_engine.store.table_context import TableContext, committer_of
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver, with_commit
@@ -34,7 +34,7 @@ def commit_write(
         return TableTraits(context.latest_schema()).retries_max
 
     def append(name: str) -> CommitReport:
-        plan = write_on(context.on_branch(staged_branch(name)), None)
+        plan = write_on(stage_context(context, name), None)
         return write_more(More(context, committer, name, plan, identity, request.properties, retries_max()))
 
     if stage is not None and request.builds_on_stage and find_staged(context, stage) is not None:

@@ -26,7 +26,7 @@ from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 from tablestore_engine.store.stage.staging import (
     CLOSED,
     find_staged,
-    staged_branch,
+    stage_context,
     turn_folder,
     turn_path,
 )
@@ -57,7 +57,7 @@ def begin_publishing(context: TableContext, staged: StagedSnapshot) -> None:
     now = context.runtime.now_ms()
     if not is_long_staged(staged.snapshot.time_millis, now):
         return
-    branch = context.on_branch(staged_branch(staged.name))
+    branch = stage_context(context, staged.name)
     branch.fileio.replace(_publishing_path(branch.layout), str(now).encode())
     mark = _mark_of(staged.snapshot)
     if any(one.name.startswith(mark) for one in branch.fileio.list(branch.layout.root)):
@@ -71,7 +71,7 @@ def begin_publishing(context: TableContext, staged: StagedSnapshot) -> None:
 
 def begin_drop(context: TableContext, staged: StagedSnapshot) -> StageDrop | None:
     """None when it is published, written or gone: then it must stay as it is. Raises RetryError TS1365."""
-    branch = context.on_branch(staged_branch(staged.name))
+    branch = stage_context(context, staged.name)
     path = f"{branch.layout.root}/{_mark_of(staged.snapshot)}{context.runtime.new_uuid()}"
     try:
         branch.fileio.create_exclusive(path, b"", check=context.guard.check)

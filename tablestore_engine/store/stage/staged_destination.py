@@ -22,7 +22,7 @@ from tablestore_engine.store.stage.staging import (
     based_path,
     find_staged,
     remove_branch,
-    staged_branch,
+    stage_context,
     turn_folder,
 )
 from tablestore_engine.store.table_context import TableContext
@@ -40,7 +40,7 @@ class StagedDestination:
     @property
     def branch(self) -> TableContext:
         """The branch's schemas and snapshots."""
-        return self.main.on_branch(staged_branch(self.name))
+        return stage_context(self.main, self.name)
 
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None

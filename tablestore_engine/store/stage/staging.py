@@ -1,6 +1,7 @@
 """Staged snapshots: the next snapshot of a table is in a branch until its tests pass (decision 0004).
 
-    branch/branch-ts_staged_<name>/schema/…                 copies, and a new schema if the write changes it
+    branch/branch-ts_staged_<name>[@<branch>]               of main, or of a branch that a user made:
+                                  /schema/…                 copies, and a new schema if the write changes it
                                   /snapshot/snapshot-<N>    copy of main's newest snapshot: the base
                                   /snapshot/snapshot-<N+1>  the staged one
                                   /based                    when the base is snapshot-1: alone it is no staged one
@@ -37,7 +38,7 @@ from tablestore_engine.errors import (
 from tablestore_engine.fileio.base import FileIO, find
 from tablestore_engine.format.checksum import checksummed_json, verify_checksum
 from tablestore_engine.format.json_file import DAMAGE, parse_object
-from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.layout import BRANCH_PREFIX, MAIN_BRANCH, TableLayout, check_stage_name
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.commit_report import CommitReport, report_of
 from tablestore_engine.store.metadata.commit_history import find_pair
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
 STAGED_PREFIX = "ts_staged_"
 CLOSED = b"closed"
 _TEST_AGAIN = "delete it and run the tests again"
-_BRANCH_FOLDER = "branch-" + STAGED_PREFIX
+_OF_BRANCH = "@"
 
 
 def turn_folder(layout: TableLayout) -> str:
@@ -65,14 +66,27 @@ def turn_path(layout: TableLayout, replaced: Snapshot) -> str:
     return f"{turn_folder(layout)}/{replaced.uuid}"
 
 
-def staged_branch(name: str) -> str:
-    """The branch of a staged snapshot."""
-    return STAGED_PREFIX + name
+def staged_branch(name: str, of: TableLayout) -> str:
+    """The branch of a staged snapshot of the line `of`: main, or a branch, which stages for itself.
+
+    Raises FixRequest TS1107.
+    """
+    check_stage_name(name)
+    return STAGED_PREFIX + name + ("" if of.branch == MAIN_BRANCH else _OF_BRANCH + of.branch)
 
 
 def find_stage_name(branch: str) -> str | None:
     """The name of the staged snapshot that a branch holds; None for other branches."""
-    return branch.removeprefix(STAGED_PREFIX) if branch.startswith(STAGED_PREFIX) else None
+    found = find_stage(branch)
+    return None if found is None else found[0]
+
+
+def find_stage(branch: str) -> tuple[str, str] | None:
+    """(name, the branch that it was staged for) of the staged snapshot in a branch; None for other branches."""
+    if not branch.startswith(STAGED_PREFIX):
+        return None
+    name, _, line = branch.removeprefix(STAGED_PREFIX).partition(_OF_BRANCH)
+    return name, line or MAIN_BRANCH
 
 
 @dataclass(frozen=True)
@@ -133,7 +147,7 @@ class Staging:
 
     def discard(self, name: str) -> None:
         """Forget it; its data files are left to orphan cleaning. A name that does not exist is fine."""
-        remove_branch(self.context.on_branch(staged_branch(name)))
+        remove_branch(stage_context(self.context, name))
 
     def forget_outcomes(self, name: str) -> None:
         """The rows change: what tests said is about others."""
@@ -204,28 +218,38 @@ class Staging:
         return publish_rebased(self.context, self._branch(staged), self.committer, staged)
 
     def _branch(self, staged: StagedSnapshot) -> TableContext:
-        return self.context.on_branch(staged_branch(staged.name))
+        return stage_context(self.context, staged.name)
 
 
 def list_staged(context: TableContext) -> tuple[StagedSnapshot, ...]:
     """Staged snapshots of a table, oldest first."""
-    names = list_stage_names(context.fileio, context.layout)
+    names = () if context.guard.reads_for else list_stage_names(context.fileio, context.layout)
     found = (find_staged(context, name) for name in names)
     complete = [with_outcomes(context, one) for one in found if one is not None]
     return tuple(sorted(complete, key=lambda one: (one.snapshot.time_millis, one.name)))
 
 
 def list_stage_names(fileio: FileIO, layout: TableLayout) -> tuple[str, ...]:
-    """Names of the staged snapshots of a folder, also of those that are not complete; one listing."""
+    """Names of the staged snapshots of a branch, also of those that are not complete; one listing."""
     folders = (one.name for one in fileio.list(layout.branches_dir) if one.is_dir)
-    return tuple(name.removeprefix(_BRANCH_FOLDER) for name in folders if name.startswith(_BRANCH_FOLDER))
+    found = (find_stage(name.removeprefix(BRANCH_PREFIX)) for name in folders)
+    return tuple(stage[0] for stage in found if stage is not None and stage[1] == layout.branch)
+
+
+def stage_context(context: TableContext, name: str) -> TableContext:
+    """The stores of a staged snapshot of this branch, whether it is there or not."""
+    return context.on_branch(staged_branch(name, context.layout))
 
 
 def find_staged(context: TableContext, name: str) -> StagedSnapshot | None:
     """What lies in the branch, without outcomes, or None while it is not complete."""
     from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 
-    branch = context.on_branch(staged_branch(name))
+    if (
+        context.guard.reads_for
+    ):  # main as a run on a branch sees it: what is staged for main is not for that run
+        return None
+    branch = stage_context(context, name)
     files = branch.snapshots.list_files()[:2]
     if not files:
         return None
@@ -273,12 +297,12 @@ def staged_context(context: TableContext, name: str) -> TableContext:
             why="there is no complete branch of that name",
             fix="it may be published or discarded already; read the table itself",
         )
-    return context.on_branch(staged_branch(name))
+    return stage_context(context, name)
 
 
 def audit_folder(layout: TableLayout, name: str) -> str:
     """Where the outcomes of a stage's tests are."""
-    return f"{layout.branch_dir(staged_branch(name))}/audit"
+    return f"{layout.branch_dir(staged_branch(name, layout))}/audit"
 
 
 def with_outcomes(context: TableContext, staged: StagedSnapshot) -> StagedSnapshot:

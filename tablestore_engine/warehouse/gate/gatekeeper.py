@@ -27,7 +27,7 @@ from tablestore_engine.errors import (
     StagedSnapshotOvertaken,
     TablestoreError,
 )
-from tablestore_engine.format.layout import TableLayout
+from tablestore_engine.format.layout import MAIN_BRANCH, TableLayout
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import commit_of, rows_version
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
@@ -131,7 +131,8 @@ class Gatekeeper:
         names, waiting = catalog.list_table_folders(
             database
         )  # a folder with a stage is opened as a table next
-        layouts = [TableLayout(catalog.location(Identifier(database, name))) for name in names]
+        branch = catalog.branch or MAIN_BRANCH
+        layouts = [TableLayout(catalog.location(Identifier(database, name)), branch) for name in names]
         looks = [partial(list_stage_names, catalog.fileio, layout) for layout in layouts]
         stages = catalog.fileio.run_together(looks)
         return sorted({*waiting, *(name for name, staged in zip(names, stages, strict=True) if staged)})

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.table_swap import REPLACES
+from tablestore_engine.catalog.target_branch import refuse_on
 from tablestore_engine.errors import FixRequest, PublishPending, RetryError, TablestoreError
 from tablestore_engine.store.stage.staging import is_out
 from tablestore_engine.warehouse.log.table_publisher import unready_log
@@ -42,6 +43,11 @@ class StagedTableSwaps:
 
         Raises PublishPending TS1070 when the new table has its place and its log is pending.
         """
+        catalog = self.warehouse.catalog
+        if catalog.branch is not None and catalog.table_swap(identifier).state() is not None:
+            refuse_on(
+                catalog.branch, f"replacing {identifier} by a table with another key or other partitions"
+            )
         place, begun = self._begin(identifier, spec)
         if spec.stage is not None or not place.is_replacement:
             return self.warehouse.write_incoming(place, incoming, begun)
@@ -69,7 +75,8 @@ class StagedTableSwaps:
 
     def finish(self, identifier: Identifier) -> None:
         """After a kill behind a change of places at once: the log is sent, what was replaced goes. Raises TS17xx."""
-        if self.warehouse.catalog.table_swap(identifier).is_cleared():
+        catalog = self.warehouse.catalog
+        if catalog.branch is not None or catalog.table_swap(identifier).is_cleared():
             return
         store = self.warehouse.stores.find(identifier)
         if store is not None:

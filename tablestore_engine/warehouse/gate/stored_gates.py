@@ -14,7 +14,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.metadata.commit_history import commit_of, was_committed
 from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, StoredOutcome
-from tablestore_engine.store.stage.staging import staged_branch
+from tablestore_engine.store.stage.staging import stage_context
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.gate.failing_rows import decode_failing_rows
@@ -70,7 +70,7 @@ def _retention(seen: TableContext, staged: StagedSnapshot) -> int | None:
     """In ms, as the table says or as the staged snapshot would have it, whichever is longer; None: without end."""
     said = [seen.latest_schema()]
     if said[0].id != staged.snapshot.schema_id:
-        said.append(seen.on_branch(staged_branch(staged.name)).schemas.get(staged.snapshot.schema_id))
+        said.append(stage_context(seen, staged.name).schemas.get(staged.snapshot.schema_id))
     try:
         found = [TableTraits(schema).staged_retention_ms for schema in said]
     except FixRequest:  # written by another engine: nothing is dropped by a value that cannot be read

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.catalog.target_branch import refuse_on
 from tablestore_engine.errors import FixRequest, TablestoreError
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.locks import OrderedLock, Rank
@@ -31,7 +32,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 if TYPE_CHECKING:
     from tablestore_engine.catalog.left_logs import LeftLog
     from tablestore_engine.log.followed_log import FollowedLog
-    from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable
+    from tablestore_engine.log.sink import ChangelogSink, ChangelogSystem, LoggedTable, RowLimit
     from tablestore_engine.spark.shard_executors import ShardExecutors
     from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
     from tablestore_engine.warehouse.log.log_status import LogStatus
@@ -81,6 +82,11 @@ class Logs:
         """The log that a table's options and the engine's `log` give, looked for once while the table stays as it is.
         Raises TS1700, TS1701, TS1737.
         """
+        if self._catalog.branch is not None:  # its rows go to the log once they are main's
+            return None
+        return self._known_sink(identifier, schema)
+
+    def _known_sink(self, identifier: Identifier, schema: TableSchema) -> ChangelogSink | None:
         table, uuid = self._table(identifier, schema), _uuid(identifier, schema)
         with self._lock:
             known = self._sinks.get(uuid)
@@ -96,6 +102,11 @@ class Logs:
 
         place = replace(identifier, is_replacement=False)
         return LoggedTable(str(place), self._catalog.location(place), schema)
+
+    def find_limit(self, identifier: Identifier, schema: TableSchema) -> RowLimit | None:
+        """What a row may be so that the table's log can carry it, on a branch too; None without a log."""
+        found = self._known_sink(identifier, schema)
+        return None if found is None else found.row_limit()
 
     def find_shared(self, one: TableSchema, options: Mapping[str, str]) -> str | None:
         """The name of the log that a table and one with these options would both have."""
@@ -158,9 +169,14 @@ class Logs:
 
     def check_change(self, identifier: Identifier, before: TableSchema, after: TableSchema) -> None:
         """Log options that do not fit the table are refused before they are its own. Raises as find_publisher."""
-        changed = before.options.items() ^ after.options.items()
-        if any(key.startswith("log.") or key == "streaming-read-mode" for key, _ in changed):
+        self.check_kept(identifier, before, after)
+        if _is_log_changed(before, after):
             self._find_sink(identifier, after)
+
+    def check_kept(self, identifier: Identifier, before: TableSchema, after: TableSchema) -> None:
+        """On a branch log options stay as they are: main's log would begin with rows that it has not. Raises TS1222."""
+        if _is_log_changed(before, after):
+            refuse_on(self._catalog.branch, f"a change of the log options of {identifier}")
 
     def look(self, identifier: Identifier) -> LogStatus | None:
         """Where the table's log stands; None without one. Raises TS17xx when it cannot be asked."""
@@ -176,7 +192,7 @@ class Logs:
 
     def prepare(self, identifier: Identifier, schema: TableSchema, *, after_snapshot: int = 0) -> TableSchema:
         """The log before the table; the schema keeps what the log wants kept. Raises TS17xx."""
-        sink = self._find_sink(identifier, schema)
+        sink = self._known_sink(identifier, schema)  # of a new table on a branch too: main is empty
         if sink is None:
             return schema
         return replace(schema, options={**schema.options, **sink.prepare(after_snapshot=after_snapshot)})
@@ -274,6 +290,11 @@ class Logs:
         """Give all connections up."""
         for table_uuid in list(self._publishers):
             self._close_publisher(table_uuid)
+
+
+def _is_log_changed(before: TableSchema, after: TableSchema) -> bool:
+    changed = before.options.items() ^ after.options.items()
+    return any(key.startswith("log.") or key == "streaming-read-mode" for key, _ in changed)
 
 
 def _uuid(identifier: Identifier, schema: TableSchema) -> str:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
+from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -63,6 +64,8 @@ class Expiry:
         try:
             seen = report.seen
             store = self.stores.get(identifier) if seen is None else self.stores.open(identifier)
+            if store.branch != MAIN_BRANCH:  # a fast-forward needs all snapshots since the branch was made
+                return report
             traits = TableTraits(store.schema if seen is None else seen.schema)
             if traits.tag_rule is not None and report.snapshot_id is not None:
                 report = replace(report, tags=make_due_tags(store.context, traits.tag_rule))
@@ -123,6 +126,8 @@ class Expiry:
 
         check_request(identifier, keep, older_than_ms)
         store = self.stores.get(identifier)
+        if not dry_run:
+            store.context.guard.check()
         rules = wanted_rules(TableTraits(store.schema).retention, keep, older_than_ms)
         log = self._ask_hold(identifier)
         tags = expire_tags(store.context, dry_run=dry_run)

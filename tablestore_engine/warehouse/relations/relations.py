@@ -18,6 +18,7 @@ from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.open_tables import OpenTables
+from tablestore_engine.catalog.target_branch import drop_empty_branch, refuse_on
 from tablestore_engine.catalog.views import ViewDefinition
 from tablestore_engine.errors import FixData, FixRequest, NotFound, StorageError, TablestoreError, Unsupported
 from tablestore_engine.format.layout import CLONE_PREFIX, TableLayout, database_location
@@ -75,6 +76,7 @@ class Relations:
         """With its history, and with its log when the engine made it: this first, since where it cannot be reached
         nothing should be dropped, and nothing of it stay behind that blocks the next table of the name.
         """
+        refuse_on(self.catalog.branch, f"DROP of {identifier}")
         try:
             schema = self.catalog.find_schema(identifier)
         except (
@@ -90,6 +92,9 @@ class Relations:
 
     def drop_unused(self, identifier: Identifier, identity: str) -> None:
         """The table of this identity, when no snapshot, no stage and no writer has used it."""
+        branch = self.catalog.branch
+        if branch is not None:
+            drop_empty_branch(self.catalog.main_store(identifier), branch)
         schema = self.catalog.drop_unused(identifier, identity)
         if schema is not None:
             self.forget(identifier)
@@ -100,6 +105,7 @@ class Relations:
 
     def drop_database(self, name: str, *, cascade: bool = False) -> None:
         """With its tables when `cascade`."""
+        refuse_on(self.catalog.branch, f"DROP of schema {name}")
         if cascade and self.catalog.has_database(name):
             for one in self.list_all(name, with_unpublished=True):
                 if one.kind == "table":
@@ -111,6 +117,7 @@ class Relations:
         from tablestore_engine.catalog.near_names import RELATIONS, no_such_name
         from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 
+        refuse_on(self.catalog.branch, f"RENAME of {source}")
         schema = self.catalog.find_schema(source)
         if schema is not None:
             states = StreamingStateFiles(self.catalog, source)
@@ -130,6 +137,7 @@ class Relations:
         from tablestore_engine.store.clone import clone_table
         from tablestore_engine.warehouse.streaming_state_files import StreamingStateFiles
 
+        refuse_on(self.catalog.branch, f"CLONE into {target}")
         if not self.catalog.has_database(target.database):
             self.catalog.create_database(target.database)
         if source == target:
@@ -183,6 +191,9 @@ class Relations:
 
     def drop_view(self, identifier: Identifier) -> None:
         """A missing one is fine."""
+        if self.catalog.branch is not None and self.catalog.views.find(identifier) is None:
+            return
+        refuse_on(self.catalog.branch, f"DROP of view {identifier}")
         self.catalog.views.drop(identifier)
         if self.catalog.is_table(identifier.replacement):
             self.catalog.drop_table(identifier.replacement)
@@ -190,6 +201,7 @@ class Relations:
 
     def put_function(self, identifier: Identifier, function: FunctionDefinition) -> None:
         """Create or replace; its text is this process's own, which may do what the user may."""
+        refuse_on(self.catalog.branch, f"CREATE FUNCTION {identifier}")
         self.names.note_own_text(function.sql)
         self.catalog.check_database(identifier.database)
         stamped = replace(function, time_millis=self.catalog.runtime.now_ms())
@@ -197,6 +209,7 @@ class Relations:
 
     def drop_function(self, identifier: Identifier) -> None:
         """A missing one is fine."""
+        refuse_on(self.catalog.branch, f"DROP FUNCTION {identifier}")
         self.catalog.functions.drop(identifier)
         self.spark.forget_function(identifier)
 

@@ -22,7 +22,9 @@ from tablestore_engine.spark.missing_names import DEFAULT_DATABASE
 from tablestore_engine.spark.parsed_changes import ParsedChange, parse_change
 from tablestore_engine.spark.resolver import Resolver
 from tablestore_engine.spark.spark_types import parse_ddl
+from tablestore_engine.spark.system_relations import spark_name
 from tablestore_engine.sql import statement as sql
+from tablestore_engine.sql.system_names import find_system_name
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.write_request import WriteMode
@@ -101,13 +103,16 @@ class RunningStatement:
 
         With a key they take the place of their rows; a merge engine that would merge them into these is not asked.
         """
+        database, table = self.place(s.name)
+        target = s.name
+        if find_system_name(table) is not None:  # a branch, which has another name in Spark
+            target = sql.TableName(*spark_name((database, table), None))
         frame, meanings = self.resolver.pinned_query(
             s.text,
             self.overrides,
-            make=lambda session, text: rows_of(parse_change(session, text, s.name)),
+            make=lambda session, text: rows_of(parse_change(session, text, target)),
         )
-        database, table = self.place(s.name)
-        base = meanings.get((database.lower(), table.lower()))
+        base = meanings.get(((target.database or database).lower(), target.table.lower()))
         start = base.snapshot if isinstance(base, ResolvedTable) else None
         mode = WriteMode.UPSERT if schema.is_keyed else WriteMode.OVERWRITE_TABLE
         request = RowsRequest(mode, computed_from=start)

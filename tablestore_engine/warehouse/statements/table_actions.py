@@ -26,6 +26,7 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.sql.statement import AlterAction
+from tablestore_engine.sql.system_names import find_system_name
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
@@ -76,12 +77,25 @@ class TableActions:
     # tables --------------------------------------------------------------------------------------
 
     def find_schema(self, database: str, table: str) -> TableSchema | None:
-        """Columns of a table, None when there is none."""
-        return self._catalog.find_schema(Identifier(database, table))
+        """Columns of a table, or of a branch of it; None when there is none. Raises NotFound TS1346."""
+        warehouse, identifier = self._place(database, table)
+        return warehouse.catalog.find_schema(identifier)
+
+    def _place(self, database: str, table: str) -> tuple[Warehouse, Identifier]:
+        """Where rows and columns of a name are: `orders$branch_dev` is `orders` on that branch, if it has one."""
+        named = find_system_name(table)
+        if named is None or named.branch is None or named.system is not None:
+            return self._warehouse, Identifier(database, table)
+        identifier = Identifier(database, named.table)
+        store = self._warehouse.stores.find(identifier)
+        if store is not None:
+            store.on_branch(named.branch)
+        return self._warehouse.on_branch(named.branch), identifier
 
     def near_hint(self, database: str, name: str, kinds: Sequence[str] = RELATIONS) -> str:
         """`; did you mean demo.orders?`, or nothing."""
-        return near_hint(self._catalog, Identifier(database, name), kinds)
+        named = find_system_name(name)
+        return near_hint(self._catalog, Identifier(database, name if named is None else named.table), kinds)
 
     def create_table(
         self, database: str, table: str, wish: TableWish, *, if_not_exists: bool, replace: bool
@@ -130,8 +144,8 @@ class TableActions:
 
     def write_rows(self, database: str, table: str, frame: DataFrame, request: RowsRequest) -> WriteReport:
         """INSERT, UPDATE, DELETE, MERGE as one commit. Raises RetryError TS1324 when the table moved on."""
-        identifier = Identifier(database, table)
-        return self._warehouse.write_incoming(
+        warehouse, identifier = self._place(database, table)
+        return warehouse.write_incoming(
             identifier,
             from_frame(frame, None, {}),
             WriteSpec(
@@ -145,26 +159,29 @@ class TableActions:
 
     def truncate(self, database: str, table: str) -> WriteReport:
         """All rows deleted, in one snapshot."""
-        identifier = Identifier(database, table)
-        schema = self._warehouse.stores.get(identifier).schema
+        warehouse, identifier = self._place(database, table)
+        schema = warehouse.stores.get(identifier).schema
         rows = schema.arrow_schema().empty_table()
         incoming = ArrowRows(schema.fields, rows)
-        return self._warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
+        return warehouse.write_incoming(identifier, incoming, WriteSpec(mode=WriteMode.OVERWRITE_TABLE))
 
     def restore(self, database: str, table: str, version: TableVersion) -> WriteReport:
         """The rows of a past state again, in one snapshot."""
-        return self._warehouse.restore(Identifier(database, table), version)
+        warehouse, identifier = self._place(database, table)
+        return warehouse.restore(identifier, version)
 
     def can_cluster(self, database: str, table: str) -> bool:
         """Whether rows of the table have no order of their own: neither a primary key nor fixed buckets."""
-        schema = self._warehouse.stores.get(Identifier(database, table)).schema
+        warehouse, identifier = self._place(database, table)
+        schema = warehouse.stores.get(identifier).schema
         return not schema.is_keyed and schema.bucket_count <= 0
 
     def compact(self, database: str, table: str, *, z_order: Sequence[str] = ()) -> str:
         """One run per bucket without dead rows, or all rows in an order; what was done. Raises FixRequest TS1214."""
         order = make_order("zorder", z_order) if z_order else None
         request = CompactionRequest({}, full=True, order=order)
-        return self._warehouse.compact(Identifier(database, table), request).summary()
+        warehouse, identifier = self._place(database, table)
+        return warehouse.compact(identifier, request).summary()
 
     def vacuum(
         self, database: str, table: str, *, retain_hours: float | None, dry_run: bool
@@ -188,7 +205,8 @@ class TableActions:
         self, database: str, table: str, limit: int | None
     ) -> tuple[tuple[Snapshot, int | None], ...]:
         """The newest `limit` snapshots, newest first, each with its rows as count_rows. Raises NotFound TS1414."""
-        store = self._warehouse.stores.get(Identifier(database, table))
+        warehouse, identifier = self._place(database, table)
+        store = warehouse.stores.get(identifier)
         found = reversed(store.snapshots.list_all(limit))
         return tuple((one, store.context.scanner.count_rows(one)) for one in found)
 
@@ -227,22 +245,23 @@ class TableActions:
 
     def alter(self, database: str, table: str, action: AlterAction, columns: tuple[DataField, ...]) -> None:
         """Columns and properties, as one new version of the schema."""
-        identifier = Identifier(database, table)
+        warehouse, identifier = self._place(database, table)
 
         def altered(schema: TableSchema) -> TableSchema:
             wanted = alter_schema(schema, action, columns)
             check_schema(wanted, lambda: (schema,))
             check_iceberg(wanted, lambda: (schema,))
-            self._warehouse.logs.check_change(identifier, schema, wanted)
+            warehouse.logs.check_change(identifier, schema, wanted)
             if wanted.fields != schema.fields:
-                self._warehouse.logs.check_schema(identifier, wanted)
+                warehouse.logs.check_schema(identifier, wanted)
             return wanted
 
-        self._catalog.alter_table(identifier, altered)
+        warehouse.catalog.alter_table(identifier, altered)
 
     def comment(self, database: str, table: str, text: str | None) -> None:
         """COMMENT ON TABLE."""
-        self._warehouse.relations.set_comments(Identifier(database, table), text, {})
+        warehouse, identifier = self._place(database, table)
+        warehouse.relations.set_comments(identifier, text, {})
 
     # views ---------------------------------------------------------------------------------------
 

@@ -139,6 +139,8 @@ class TableWriter:
                 chooses_buckets=chooses,
             )
         identity, found = seen.guard.identity, _found(seen)
+        if plan.is_changed:
+            self.logs.check_kept(identifier, found.schema, plan.schema)
         self.logs.check(identifier, plan.schema if plan.is_changed else None, current=found.schema)
         if plan.gains_log:
             start = plan_log_start(plan.schema.options, store.snapshots.list_ids(), str(identifier))
@@ -169,6 +171,7 @@ class TableWriter:
         """The table and its first snapshot."""
         try:
             schema = self._create_table(identifier, plan.schema, makes_database=True)
+            self.stores.make_branch(identifier)
         except (FixRequest, Fenced):  # the one that was quicker has the name, and may have the log
             if is_last or self.catalog.find_schema(identifier) is None:
                 raise
@@ -196,7 +199,7 @@ class TableWriter:
         is_early = publishes and request.stage is None
         publisher = self.logs.find_publisher(identifier, schema)
         early = publisher.sink.receive_early() if publisher is not None and is_early else None
-        limit = None if publisher is None else publisher.sink.row_limit()
+        limit = self.logs.find_limit(identifier, schema)
         if publisher is None or early is None:
             return self._write(identifier, incoming, schema, request, seen, limit)
         try:
