@@ -18,7 +18,7 @@ from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.doses import examples
-from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, counting, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.table_world import Row, as_table, delete, make_table, open_table, put, row, rows_of
 
@@ -172,8 +172,7 @@ def passed_points(root: Path, scenario: str) -> Counter[str]:
     """How often the scenario's command passes each crash point, when it ends well."""
     prepare(root, scenario)
     passed: Counter[str] = Counter()
-    runtime = replace(seeded_runtime(1), on_crash_point=lambda name: passed.update((name,)))
-    SCENARIOS[scenario][0](open_table(root, runtime=runtime))
+    SCENARIOS[scenario][0](open_table(root, runtime=counting(seeded_runtime(1), passed)))
     return Counter({point: passed[point] for point in POINTS if passed[point]})
 
 

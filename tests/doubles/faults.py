@@ -9,6 +9,7 @@ import itertools
 import random
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
@@ -301,6 +302,11 @@ def crashing(runtime: Runtime, point: str, nth: int = 1) -> Runtime:
             raise SimulatedCrash(name)
 
     return replace(runtime, on_crash_point=crash)
+
+
+def counting(runtime: Runtime, passed: Counter[str]) -> Runtime:
+    """The runtime; `passed` gets how often it passes each crash point."""
+    return replace(runtime, on_crash_point=lambda name: passed.update((name,)))
 
 
 def without_checksum(data: bytes) -> bytes:

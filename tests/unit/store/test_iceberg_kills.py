@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
 
 from tablestore_engine.fileio.base import find
-from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.expiry.expire_tag import delete_tag
 from tablestore_engine.store.table_store import TableStore
 from tests.doses import cases
-from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
+from tests.doubles.faults import SimulatedCrash, counting, crashing, seeded_runtime
 from tests.unit.store.expiry_world import newest
 from tests.unit.store.iceberg_world import (
     assert_complete,
@@ -30,11 +29,8 @@ from tests.unit.store.iceberg_world import (
 from tests.unit.store.orphan_world import clean
 from tests.unit.store.table_world import delete, open_table, put, row
 
-POINTS = sorted(
-    name
-    for name in CRASH_POINTS
-    if name.startswith(("write.", "commit.", "expire.", "iceberg.", "rollback."))
-)
+_COMMIT = ("write.data_files", "commit.manifests", "commit.claimed", "commit.done")
+_SYNC = ("iceberg.files", "iceberg.claimed")
 Command = Callable[[TableStore], object]
 
 
@@ -61,6 +57,23 @@ def untag(store: TableStore) -> None:
 
 
 SCENARIOS: dict[str, Command] = {"commit": commit, "expire": expire, "roll_back": roll_back, "untag": untag}
+PASSED: dict[str, Mapping[str, int]] = {  # how often a command passes each crash point
+    "commit": dict.fromkeys((*_COMMIT, *_SYNC), 1),
+    "expire": {
+        **dict.fromkeys((*_COMMIT, "expire.hidden", "expire.data", "expire.metadata", "expire.snapshots"), 1),
+        **dict.fromkeys(_SYNC, 2),
+    },
+    "roll_back": dict.fromkeys(("rollback.kept", *_SYNC), 1),
+    "untag": dict.fromkeys(_SYNC, 1),
+}
+KILLS = [
+    pytest.param(
+        *(scenario, point, nth), marks=[] if scenario in ("commit", "roll_back") else pytest.mark.nightly
+    )
+    for scenario, points in PASSED.items()
+    for point, count in points.items()
+    for nth in range(1, count + 1)
+]
 
 
 def prepare(root: Path, scenario: str) -> TableStore:
@@ -86,16 +99,14 @@ def assert_right(store: TableStore, at_least: int) -> None:
             assert listed(store, number, value).keys() <= data_files(store)
 
 
-@pytest.mark.parametrize("nth", [1, pytest.param(2, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("scenario", cases(sorted(SCENARIOS), 2))
+@pytest.mark.parametrize(("scenario", "point", "nth"), KILLS)
 def test_a_kill_leaves_a_right_state_and_the_next_sync_is_complete(
     tmp_path: Path, scenario: str, point: str, nth: int
 ) -> None:
     """What is listed can be read; the newest listed state is never older than before, but for a rollback."""
     before = prepare(tmp_path, scenario).snapshots.find_latest_id() or 0
-    runtime = crashing(seeded_runtime(POINTS.index(point)), point, nth)
-    with contextlib.suppress(SimulatedCrash):
+    runtime = crashing(seeded_runtime([*PASSED[scenario]].index(point)), point, nth)
+    with pytest.raises(SimulatedCrash):
         SCENARIOS[scenario](open_table(tmp_path, runtime=runtime))
     reopened = open_table(tmp_path)
     assert_right(reopened, 2 if scenario == "roll_back" else before)
@@ -106,19 +117,13 @@ def test_a_kill_leaves_a_right_state_and_the_next_sync_is_complete(
     assert unnamed(open_table(tmp_path)) == set()
 
 
-@pytest.mark.nightly  # by day the kills of this file
-def test_the_scenarios_reach_every_point(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scenario", cases(sorted(SCENARIOS), 2))
+def test_a_scenario_is_killed_at_every_point_that_it_passes(tmp_path: Path, scenario: str) -> None:
     """No point between a claim and its metadata is missed."""
-    reached = set()
-    for scenario, command in SCENARIOS.items():
-        for point in POINTS:
-            root = tmp_path / scenario / point
-            prepare(root, scenario)
-            try:
-                command(open_table(root, runtime=crashing(seeded_runtime(1), point)))
-            except SimulatedCrash:
-                reached.add(point)
-    assert reached == set(POINTS) - {"commit.schema"}
+    prepare(tmp_path, scenario)
+    passed: Counter[str] = Counter()
+    SCENARIOS[scenario](open_table(tmp_path, runtime=counting(seeded_runtime(1), passed)))
+    assert passed == PASSED[scenario]
 
 
 def test_a_table_whose_first_metadata_was_not_claimed_has_none(tmp_path: Path) -> None:
