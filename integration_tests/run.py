@@ -43,33 +43,27 @@ CHECKS: dict[str, list[str]] = {
     "layers": ["python", "-m", "tests.house.layers"],
     "spelling": ["codespell"],
 }
-# Longest first; once durations are kept, by them. What stands after the path is pytest's.
+# Longest first, as in a quiet run; once durations are kept, by them. What stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {
-    "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
+    "unit": ["tests", "-m", "not nightly"],
     "adapter": ["integration_tests/adapter", "-m", "not nightly"],
     "spark": ["integration_tests/spark", "-m", "not nightly"],
-    "unit": ["tests", "-m", "not nightly"],
+    "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
     "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py", "-m", "not nightly"],
-    "docs": ["integration_tests/docs", "-m", "not nightly"],
     "interop": ["integration_tests/interop", "-m", "not nightly"],
-    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
-    "s3": [
-        "integration_tests/s3",
-        "-m",
-        "not nightly",
-    ],  # its first run on a machine compiles the server: minutes
-    "soak": ["integration_tests/soak", "-m", "not nightly"],
+    "pipelines": ["integration_tests/pipelines", "-m", "not nightly"],
+    # its first run on a machine compiles the server: minutes
+    "s3": ["integration_tests/s3", "-m", "not nightly"],
     "conformance": ["integration_tests/conformance", "-m", "not whole"],
+    "docs": ["integration_tests/docs", "-m", "not nightly"],
     "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
     "demo": ["integration_tests/demo", "-m", "not nightly"],
-    "pipelines": ["integration_tests/pipelines", "-m", "not nightly"],
+    "soak": ["integration_tests/soak", "-m", "not nightly"],
+    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
     "cluster": ["integration_tests/cluster", "-m", "not nightly"],
+    # a real browser; as root on Debian it installs Chromium
+    "ui": ["integration_tests/ui", "-m", "not nightly"],
     "packaging": ["integration_tests/packaging", "-m", "not nightly"],
-    "ui": [
-        "integration_tests/ui",
-        "-m",
-        "not nightly",
-    ],  # a real browser; as root on Debian it installs Chromium
 }
 NIGHTLY: dict[str, list[str]] = {
     **{name: [f"integration_tests/{name}", "-m", "nightly"] for name in ("interop", "packaging")},
