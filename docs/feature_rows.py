@@ -93,6 +93,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{IT}/interop/test_system_tables.py::test_a_table_of_java_shows_the_same_here",
             f"{IT}/interop/test_system_tables.py::test_a_table_of_ours_shows_the_same_in_java",
         ),
+        _has(
+            "time travel to a watermark",
+            "tests/unit/catalog/test_watermarks.py::test_the_first_snapshot_that_has_reached_it_is_read",
+            f"{IT}/interop/test_watermarks.py::test_java_reads_the_same_snapshot_for_a_watermark",
+        ),
         _other(
             "options that make every read one of the past, of a range or of a branch",
             "the read itself names the state: `.at(…)`, `VERSION AS OF`, `$branch_x`",

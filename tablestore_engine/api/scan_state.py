@@ -10,7 +10,12 @@ from tablestore_engine.sql.table_version import TableVersion, find_version
 
 
 def state_of(
-    *, snapshot: object = None, tag: str | None = None, timestamp_ms: object = None, branch: str | None = None
+    *,
+    snapshot: object = None,
+    tag: str | None = None,
+    timestamp_ms: object = None,
+    branch: str | None = None,
+    watermark: object = None,
 ) -> TableVersion | None:
     """Which state is meant, None: the current one. Texts of digits are numbers, a datetime with a zone is a time.
 
@@ -21,11 +26,22 @@ def state_of(
         raise refuse_scan(
             "snapshot", snapshot, "the id of a snapshot, a whole number; a tag is given as tag='…'"
         )
-    millis = timestamp_ms
-    if isinstance(millis, datetime):
-        if millis.tzinfo is None:
-            raise refuse_scan("timestamp_ms", millis, "epoch milliseconds, or a datetime with a time zone")
-        millis = epoch_millis(millis)
-    if millis is not None and (isinstance(millis, bool) or not isinstance(millis, int)):
-        raise refuse_scan("timestamp_ms", timestamp_ms, "epoch milliseconds, or a datetime with a time zone")
-    return find_version(snapshot=number, tag=tag, timestamp_ms=millis, branch=branch)
+    return find_version(
+        snapshot=number,
+        tag=tag,
+        timestamp_ms=_millis("timestamp_ms", timestamp_ms),
+        branch=branch,
+        watermark=_millis("watermark", watermark),
+    )
+
+
+def _millis(name: str, given: object) -> int | None:
+    """Raises FixRequest TS1569."""
+    expected = "epoch milliseconds, or a datetime with a time zone"
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise refuse_scan(name, given, expected)
+        return epoch_millis(given)
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given
+    raise refuse_scan(name, given, expected)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class TableReads(TableHandle):
     """The reads of a Table or Branch of one state."""
 
-    def scan(
+    def scan(  # noqa: PLR0913 - each of the last six names a state
         self,
         *,
         columns: Sequence[str] | None = None,
@@ -40,14 +40,16 @@ class TableReads(TableHandle):
         timestamp: datetime | int | None = None,
         timestamp_ms: int | datetime | None = None,
         staged: str | None = None,
+        watermark: datetime | int | None = None,
     ) -> Scan:
-        """The rows of one state: the current one, or that of a snapshot, tag, time or staged snapshot.
+        """The rows of one state: the current one, or that of a snapshot, tag, time, watermark or staged snapshot.
 
         columns  names of columns; None: all
         filter   SQL text, or a pyarrow expression. Rows stay for which it is TRUE; files that cannot have such a row
                  are not opened
         limit    so many rows at most
         timestamp  a datetime with a time zone, or epoch milliseconds; `timestamp_ms` is the same
+        watermark  the same; the first snapshot whose watermark (of Flink) has reached it
 
         Raises NotFound for a state or column, FixRequest TS1564 to TS1566, TS1569.
 
@@ -61,7 +63,9 @@ class TableReads(TableHandle):
         if timestamp is not None and timestamp_ms is not None:
             raise refuse_scan("timestamp_ms", timestamp_ms, "timestamp alone, which means the same")
         moment = timestamp_ms if timestamp is None else timestamp
-        version = state_of(snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged)
+        version = state_of(
+            snapshot=snapshot, tag=tag, timestamp_ms=moment, branch=staged, watermark=watermark
+        )
         store = self.store if staged is None else self.store.on_staged(staged)
         resolved = resolve_table(store, None if staged is not None else version)
         request = parse_scan(resolved.schema, columns, filter, limit)

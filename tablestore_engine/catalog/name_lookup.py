@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from tablestore_engine.store.stage.stage_rebase import StagedSnapshot
 
 
+_WATERMARK = "watermark-"
+
+
 class NameLookup:
     """Names of one warehouse."""
 
@@ -271,14 +274,24 @@ def resolve_system_table(
     return ResolvedSystemView(table.spark_columns, lambda _: tuple(table.rows(state)))
 
 
+def _tagged(store: TableStore, name: str) -> Snapshot:
+    """A tag; else `watermark-<ms>` means a watermark, as in Paimon's VERSION AS OF. Raises NotFound TS1321, TS1224."""
+    watermark = name.removeprefix(_WATERMARK)
+    if watermark == name or not watermark.isdecimal() or name in store.tags.list_all():
+        return store.tags.get(name).snapshot
+    return store.snapshots.get_by_watermark(int(watermark))
+
+
 def find_snapshot(store: TableStore, version: TableVersion | None) -> Snapshot | None:
     """The selected snapshot; None only for a table without snapshots and no version."""
     if version is None:
         return store.latest()
     if version.snapshot is not None:
         return store.snapshots.get(version.snapshot)
+    if version.watermark is not None:
+        return store.snapshots.get_by_watermark(version.watermark)
     if version.tag is not None:
-        return store.tags.get(version.tag).snapshot
+        return _tagged(store, version.tag)
     if version.timestamp_ms is None:
         raise NotFound(
             "TS1409",

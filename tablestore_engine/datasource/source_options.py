@@ -38,6 +38,7 @@ _PAIMON_LIMITS = {_ROWS: "read.stream.maxRowsPerTrigger", _BYTES: "read.stream.m
 _CONSUMER, _IGNORE = "consumer-id", "consumer.ignore-progress"
 _KINDS, _SKIP_DELETES = "rowKinds", "skipDeletes"
 _TAG, _BETWEEN, _FILTERS = "scan.tag-name", "incremental-between", "pushFilters"
+_WATERMARK = "scan.watermark"
 _SCHEMA_CHANGE, _MISSING, _DUPLICATES, _OVERWRITE = (
     "onSchemaChange",
     "missingColumns",
@@ -47,7 +48,7 @@ _SCHEMA_CHANGE, _MISSING, _DUPLICATES, _OVERWRITE = (
 _OF_SPARK = ("checkpointLocation", "queryName")
 _STREAM_ONLY = (*_STARTS, _SNAPSHOTS, _ROWS, _BYTES, *_PAIMON_LIMITS.values(), _CONSUMER, _IGNORE)
 _STREAM_ONLY = (*_STREAM_ONLY, _KINDS, _SKIP_DELETES)
-_READ_ONLY = (_SNAPSHOT, _TIMESTAMP, _TAG, _BETWEEN, _FILTERS)
+_READ_ONLY = (_SNAPSHOT, _TIMESTAMP, _TAG, _WATERMARK, _BETWEEN, _FILTERS)
 _WRITE_ONLY = (_SCHEMA_CHANGE, _MISSING, _DUPLICATES, _OVERWRITE, *_OF_SPARK)
 
 
@@ -243,12 +244,15 @@ def parse_read(options: Mapping[str, str]) -> ReadOptions:
     said.check("a batch read", (*_ADDRESS, CHANGELOG, *_READ_ONLY))
     snapshot, tag, moment = said.number(_SNAPSHOT), said.text(_TAG), said.number(_TIMESTAMP, least=0)
     between = said.text(_BETWEEN)
-    chosen = [key for key in (_SNAPSHOT, _TAG, _TIMESTAMP, _BETWEEN) if said.text(key) is not None]
+    watermark = said.number(_WATERMARK, least=0)
+    chosen = [
+        key for key in (_SNAPSHOT, _TAG, _TIMESTAMP, _WATERMARK, _BETWEEN) if said.text(key) is not None
+    ]
     if len(chosen) > 1:
         raise _bad_value(chosen[1], said.text(chosen[1]) or "", f"{chosen[0]} or {chosen[1]}, not both")
     version = None
     if chosen and between is None:
-        version = TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=moment)
+        version = TableVersion(snapshot=snapshot, tag=tag, timestamp_ms=moment, watermark=watermark)
     return ReadOptions(version, None if between is None else _range(between), said.flag(_FILTERS) or False)
 
 

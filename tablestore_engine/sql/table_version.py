@@ -1,7 +1,8 @@
 """Which state of a table is meant, or what changed between two, as a value and as a name: `demo__at_snapshot_5`.orders.
 
 CHANGE     the schema names for a past state in SQL
-Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_branch_<staged name>
+Forms      __at_snapshot_<id>  __at_tag_<name>  __at_ts_<epoch ms>  __at_watermark_<epoch ms>
+           __at_branch_<staged name>
            __changes_<id>_to_<id>  __changes_<id>_to_now  __changes_<id>_to_branch_<staged name>; with `start` for the
            first id all rows of the second as inserts
 WHY        a plain two-part name works wherever SQL takes a table: in joins, CTEs, views, tests and packages.
@@ -17,8 +18,8 @@ from tablestore_engine.errors import FixRequest
 MOMENT = (
     "now()"  # in place of a table's name, with timestamp_ms: what functions of the time give in a statement
 )
-_KINDS = ("snapshot", "tag", "timestamp", "branch", "changes")
-_VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|branch)_(?P<value>\w+)")
+_KINDS = ("snapshot", "tag", "timestamp", "branch", "changes", "watermark")
+_VERSIONED = re.compile(r"(?P<database>\w+?)__at_(?P<kind>snapshot|tag|ts|watermark|branch)_(?P<value>\w+)")
 
 _CHANGES = re.compile(
     r"(?P<database>\w+?)__changes_(?P<since>start|\d+)_to_(?:branch_(?P<branch>\w+)|(?P<until>now|\d+))"
@@ -48,7 +49,8 @@ class ChangesBetween:
 
 @dataclass(frozen=True)
 class TableVersion:
-    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot), changes.
+    """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot), changes,
+    watermark (epoch milliseconds: the first snapshot whose watermark has reached it).
 
     Raises FixRequest TS1015 for none or several.
 
@@ -62,6 +64,7 @@ class TableVersion:
     timestamp_ms: int | None = None
     branch: str | None = None
     changes: ChangesBetween | None = None
+    watermark: int | None = None
 
     def __post_init__(self) -> None:
         given = [text for text, value in self._texts() if value is not None]
@@ -70,7 +73,7 @@ class TableVersion:
                 "TS1015",
                 "a table version has to name one state",
                 why=f"it names {', '.join(given) or 'nothing'}",
-                fix="set exactly one of snapshot, tag, timestamp_ms and branch (staged)",
+                fix="set exactly one of snapshot, tag, timestamp_ms, watermark and branch (staged)",
             )
 
     @property
@@ -82,7 +85,7 @@ class TableVersion:
         return next(text for text, value in self._texts() if value is not None)
 
     def _texts(self) -> list[tuple[str, object]]:
-        values = (self.snapshot, self.tag, self.timestamp_ms, self.branch, self.changes)
+        values = (self.snapshot, self.tag, self.timestamp_ms, self.branch, self.changes, self.watermark)
         return [(f"{kind} {value}", value) for kind, value in zip(_KINDS, values, strict=True)]
 
 
@@ -92,11 +95,12 @@ def find_version(
     tag: str | None = None,
     timestamp_ms: int | None = None,
     branch: str | None = None,
+    watermark: int | None = None,
 ) -> TableVersion | None:
     """None when nothing is given: the current state. Raises FixRequest TS1015 for several."""
-    if (snapshot, tag, timestamp_ms, branch) == (None, None, None, None):
+    if (snapshot, tag, timestamp_ms, branch, watermark) == (None,) * 5:
         return None
-    return TableVersion(snapshot, tag, timestamp_ms, branch)
+    return TableVersion(snapshot, tag, timestamp_ms, branch, watermark=watermark)
 
 
 def versioned_database(database: str, version: TableVersion) -> str:
@@ -107,6 +111,8 @@ def versioned_database(database: str, version: TableVersion) -> str:
         return f"{database}__at_tag_{version.tag}"
     if version.timestamp_ms is not None:
         return f"{database}__at_ts_{version.timestamp_ms}"
+    if version.watermark is not None:
+        return f"{database}__at_watermark_{version.watermark}"
     if version.changes is not None:
         return f"{database}__changes_{version.changes}"
     return f"{database}__at_branch_{version.branch}"
@@ -132,6 +138,8 @@ def split_database(name: str) -> tuple[str, TableVersion | None]:
             why=f"got {value!r}",
             fix="write a snapshot id, or epoch milliseconds",
         )
+    if kind == "watermark":
+        return database, TableVersion(watermark=int(value))
     if kind == "snapshot":
         return database, TableVersion(snapshot=int(value))
     return database, TableVersion(timestamp_ms=int(value))

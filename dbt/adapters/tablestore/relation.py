@@ -159,14 +159,15 @@ class TablestoreRelation(SparkRelation):
         tag: str | None = None,
         timestamp: str | datetime | int | None = None,
         branch: str | None = None,
+        watermark: str | datetime | int | None = None,
     ) -> TablestoreRelation:
         """The table as it was: `at(5)`, `at(tag='audited')`, `at(timestamp='2026-01-31 14:00')`."""
-        given = [name for name in (snapshot, tag, timestamp, branch) if name is not None]
+        given = [name for name in (snapshot, tag, timestamp, branch, watermark) if name is not None]
         if len(given) != 1 or isinstance(snapshot, bool) or not isinstance(snapshot, int | None):
             raise FixRequest(
                 "TS1804",
                 f"at() of {self.render()} does not name one version",
-                why="expected exactly one of snapshot (a number), tag, timestamp, branch",
+                why="expected exactly one of snapshot (a number), tag, timestamp, watermark, branch",
                 fix="write at(snapshot=5), at(tag='name') or at(timestamp='2026-01-31 14:00')",
             )
         version = TableVersion(
@@ -174,6 +175,7 @@ class TablestoreRelation(SparkRelation):
             tag=None if tag is None else _checked_name("tag", tag),
             timestamp_ms=None if timestamp is None else parse_timestamp_ms(timestamp),
             branch=None if branch is None else _checked_name("branch", branch),
+            watermark=None if watermark is None else parse_timestamp_ms(watermark),
         )
         return self.replace(version=version)
 

@@ -31,6 +31,7 @@ from tablestore_engine.store.metadata.identity import TABLE_KEY, TableGuard, is_
 
 SNAPSHOT_PREFIX = "snapshot-"
 _KNOWN_MAX = 16
+_NO_WATERMARK = -(2**63)  # what Java writes for none
 
 
 @dataclass(frozen=True)
@@ -240,6 +241,25 @@ class SnapshotStore:
                 return snapshot
         return None
 
+    def get_by_watermark(self, watermark: int) -> Snapshot:
+        """The first snapshot whose watermark is `watermark` (epoch ms) or later: all rows up to then are in it.
+
+        Raises NotFound TS1224. Snapshots without a watermark count as none; a search by halves could meet them.
+        """
+        found = next((one for one in self.list_all() if _watermark(one) >= watermark), None)
+        if found is None:
+            newest = self.find_latest()
+            reached = None if newest is None or _watermark(newest) == _NO_WATERMARK else newest.watermark
+            raise NotFound(
+                "TS1224",
+                f"{self.layout.root} has no snapshot with the watermark {watermark} or a later one",
+                why="its newest snapshot has no watermark"
+                if reached is None
+                else f"it has reached {reached}",
+                fix="choose an earlier one ($snapshots lists them), or a snapshot, tag or time",
+            )
+        return found
+
     def get_by_timestamp(self, time_millis: int) -> Snapshot:
         """As find_by_timestamp. Raises NotFound TS1303."""
         found = self.find_by_timestamp(time_millis)
@@ -339,3 +359,7 @@ class SnapshotStore:
         except NotFound:
             return None
         return int(text) if text.isdigit() and len(text) < len(str(2**63)) else None
+
+
+def _watermark(snapshot: Snapshot) -> int:
+    return _NO_WATERMARK if snapshot.watermark is None else snapshot.watermark
