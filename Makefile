@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 FILES := tablestore_engine tablestore_demo dbt tests integration_tests benchmarks setup.py
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark test-conformance test-kills soak soak-broker chaos pipelines fuzz bench docs clean
+.PHONY: help install demo broker dist check format lint types layers spelling unit test test-nightly interop-matrix test-adapter test-packages test-interop test-kafka test-s3 test-ui screenshots test-pyspark test-conformance test-kills soak soak-broker chaos pipelines fuzz bench docs clean
 
 help: ## Start: list the targets
 	@awk 'BEGIN{FS=":.*## "} /^[a-z-]+:.*## /{split($$2,a,": "); if(a[1]!=g){g=a[1]; printf "\n%s\n", g} printf "  make %-20s %s\n", $$1, a[2]}' $(MAKEFILE_LIST)
@@ -91,6 +91,9 @@ test: $(READY) ## Test: everything (broker, Spark, dbt, real Paimon readers)
 
 test-changed: $(READY) ## Test: what the changes since main concern, by imports and suites (BASE=… for another base)
 	@BASE=$(or $(BASE),main) $(BIN)/python -m tests.changed
+
+interop-matrix: $(READY) ## Test: 300 random tables through all engines, into docs/interop.json; continues where it ended
+	@$(BIN)/python -m integration_tests.interop.matrix --tables 300 --seconds 1500
 
 test-nightly: $(READY) ## Test: what make test leaves out: kills, other seeds each day, 3,000 random queries (hours)
 	@$(BIN)/python -m integration_tests.run --nightly

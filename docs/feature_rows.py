@@ -361,6 +361,13 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
     ),
     "Catalogs, stores and readers": (
         _has("file system catalog", f"{IT}/interop/test_lifecycle.py::test_system_tables_of_java_read_ours"),
+        _other(
+            "Hive, JDBC and REST catalogs of Paimon",
+            "a table is found by its folder in the warehouse, and so are tables by readers with such a catalog",
+        ),
+        _other(
+            "HDFS, OSS and other stores of Hadoop", "local folders, S3-compatible stores, gs:// and az://"
+        ),
         _has(
             "S3 without a lock service",
             f"{IT}/s3/test_races.py::test_of_32_racing_claims_of_two_processes_one_wins",

@@ -2,8 +2,8 @@
 docs/python-api.md from docstrings; docs/where.md from the CHANGE lines of module heads; the section of
 docs/reliability.md on the last recorded runs of the chaos suite and of the nightly parts, from docs/chaos.json and
 docs/nightly.json; the tables
-of engines in docs/engines.md, from docs/engines.json; docs/features.md from docs/feature_rows.py; and
-cli/completion.json, from the parsers of the commands.
+of engines in docs/engines.md, from docs/engines.json; docs/features.md from docs/feature_rows.py;
+docs/interop.md from docs/interop.json; and cli/completion.json, from the parsers of the commands.
 
 Steps      1 parse every module   2 find calls of the error classes with a literal code   3 print them by code
 Change     `CHANGE     which snapshots expire (option a, b)` in a module head is a line of docs/where.md.
@@ -25,6 +25,7 @@ from typing import Any
 from docs.api_examples import render_python_api
 from docs.engine_tables import engine_lines
 from docs.feature_table import render_features
+from docs.interop_table import render_interop
 from docs.nightly_table import nightly_lines
 from integration_tests.run import NIGHTLY
 from tablestore_engine.cli.argument_tree import describe_parser, render_tree
@@ -375,6 +376,7 @@ def main() -> None:
     """Write the pages, and the arguments for the shell's completion."""
     (ROOT / "docs/reliability.md").write_text(render_reliability())
     (ROOT / "docs/engines.md").write_text(render_engines())
+    (ROOT / "docs/interop.md").write_text(render_interop())
     (ROOT / "docs/features.md").write_text(render_features())
     (ROOT / "docs/errors.md").write_text(render_errors())
     (ROOT / "docs/options.md").write_text(render_options())

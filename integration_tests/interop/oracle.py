@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from integration_tests.interop.matrix import rules
 from integration_tests.interop.rows import Change, Row, arrow_rows, plain_rows
 from integration_tests.interop.schemas import Schema
 
@@ -21,9 +22,9 @@ Kinded = tuple[str, Mapping[str, Any]]
 class Oracle:
     """One table. Without keys it is a bag of rows."""
 
-    def __init__(self, schema: Schema) -> None:
-        """Empty."""
-        self.schema = schema
+    def __init__(self, schema: Schema, rule: rules.Rule = rules.latest) -> None:
+        """Empty; `rule` merges the versions of a key."""
+        self.schema, self._rule = schema, rule
         self._kept: dict[Any, Stored] = {}
         self._number = 0
 
@@ -32,16 +33,16 @@ class Oracle:
         return [self._shown(stored) for stored in self._kept.values()]
 
     def apply(self, changes: Iterable[Kinded]) -> list[Change]:
-        """Take upserts ('+I', '+U') and deletes ('-D', '-U'); the net change of every key."""
+        """Take upserts ('+I', '+U') and deletes ('-D', '-U') by the rule; the net change of every key."""
         listed = list(changes)
         before: dict[Any, Stored | None] = {}
+        ids = {column.name: column.id for column in self.schema.columns}
         for (kind, _), stored in zip(listed, self._stored([row for _, row in listed]), strict=True):
             key = self._key(stored)
             before.setdefault(key, self._kept.get(key))
-            if kind in {"+I", "+U"}:
-                self._kept[key] = stored
-            else:
-                self._kept.pop(key, None)
+            merged = self._rule(ids, self._kept.pop(key, None), kind, stored)
+            if merged is not None:
+                self._kept[key] = merged
         return [change for key, old in before.items() for change in self._net(old, self._kept.get(key))]
 
     def overwrite(

@@ -13,7 +13,10 @@ from integration_tests.interop.schemas import Column, Schema, Type
 
 @dataclass(frozen=True)
 class Step:
-    """One commit; exactly one of the fields is set."""
+    """One commit; exactly one of the fields is set, and `alter` with `schema`.
+
+    `upkeep` is 'tag', 'expire' or 'branch' (matrix/played.py); the changes of a branch are committed into it.
+    """
 
     changes: tuple[Kinded, ...] = ()
     overwrite: tuple[Mapping[str, Any], ...] | None = None
@@ -21,6 +24,7 @@ class Step:
     compact: bool = False
     schema: Schema | None = None
     alter: tuple[tuple[Any, ...], ...] = ()
+    upkeep: str = ""
 
 
 def keyed_steps(

@@ -19,11 +19,12 @@ _FIELDS = 3  # of the struct in the table of HOLLOW
 def as_spark_shows(name: str, rows: Sequence[Row]) -> list[Row]:
     """Rows of the table of this name in OURS."""
     if name == TIME:
-        return [(row[0], None if row[1] is None else _milliseconds(row[1])) for row in rows]
+        return [(row[0], None if row[1] is None else milliseconds(row[1])) for row in rows]
     return [tuple(map(_none_if_hollow, row)) for row in rows] if name == HOLLOW else as_it_is(rows)
 
 
-def _milliseconds(time: dt.time) -> int:
+def milliseconds(time: dt.time) -> int:
+    """Since midnight."""
     return ((time.hour * 60 + time.minute) * 60 + time.second) * 1000 + time.microsecond // 1000
 
 

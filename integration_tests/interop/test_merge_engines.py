@@ -475,10 +475,11 @@ def test_java_s_table_that_merges_on_read_is_read_and_converted(
     java: JavaPaimon, name: str, tmp_path: Path, seed: int
 ) -> None:
     """Without deletion vectors: whatever lies in level 0 and above, our rows are Java's; so they are after a
-    conversion, and after a commit of ours.
+    conversion, and after a commit of ours. With `lookup`, rows above level 0 have older ones in them.
     """
     chance = random.Random(seed)
-    plain = {"num-sorted-run.compaction-trigger": "3", "changelog-producer": "none"}
+    producer = "none" if seed % 2 else "lookup"
+    plain = {"num-sorted-run.compaction-trigger": "3", "changelog-producer": producer}
     engine = ENGINES[name]
     merged = replace(engine, options={**engine.options, **plain}, vectors=False)
     table = Table(tmp_path / "m.db" / "merged", merged, java)

@@ -5,7 +5,7 @@ Steps      changelog files, when the snapshot has them → their rows
            came; likewise a COMPACT → of a table without key: rows that new vectors hide (some writers delete that way);
            of one with a key: when it takes in rows that no changelog has told (Java's overwrite leaves them so)
            append-only: APPEND → added rows as +I
-           keyed with producer none: level-0 rows of APPEND snapshots as stored
+           keyed with producer none: level-0 rows of APPEND snapshots as stored, where the newest is the row (TS1669)
            COMPACT and ANALYZE without changelog: nothing
 INVARIANT  two reads of one snapshot give the same rows in the same order, whatever the columns that are asked for:
            manifest order, then rows in the file; or that of store.difference.
@@ -168,8 +168,11 @@ class ChangelogReader:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         if is_combined(schema):
             raise _no_changes(snapshot, traits.merge_engine_name)
+        is_row = not schema.is_keyed or (traits.merge_engine.newest_wins and not traits.sequence_fields)
         for entry in self.context.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD:
+                if entry.file.level == 0 and not is_row:
+                    raise _no_changes(snapshot, traits.merge_engine_name)
                 yield entry
 
     def _stored_batches(
@@ -345,7 +348,8 @@ def _no_changes(snapshot: Snapshot, engine: str) -> Unsupported:
     return Unsupported(
         "TS1669",
         f"snapshot {snapshot.id} has no changelog, and none follows from its rows",
-        why=f"'changelog-producer' is none: its rows are values for the merge engine {engine}, not rows of the table",
+        why=f"'changelog-producer' is none: its rows are values for the merge engine {engine} "
+        "or the sequence.field of the table, not rows of the table",
         fix="convert the table: `tablestore convert DATABASE.TABLE`, or set 'changelog-producer' = 'lookup' in the "
         "engine that writes it; read the whole table until then",
     )

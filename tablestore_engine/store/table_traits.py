@@ -63,8 +63,6 @@ class TableTraits:
         """Columns of the files of a keyed table, made once for all files of a commit."""
         return key_value_schema(self.schema)
 
-    # ---- merging -------------------------------------------------------------------------------------------
-
     @cached_property
     def has_vectors(self) -> bool:
         """Whether readers look for deletion vectors."""
@@ -77,10 +75,14 @@ class TableTraits:
 
     @property
     def has_inbox(self) -> bool:
-        """Whether level 0 is other writers' inbox: keyed with vectors, or of an engine that needs none. Else readers
-        merge, and we do not write.
-        """
+        """Whether level 0 is an inbox: keyed, with vectors or an engine without need of any. Else readers merge."""
         return self.schema.is_keyed and (self.has_vectors or self.merge_engine.keeps_stored)
+
+    @property
+    def merges_by_lookup(self) -> bool:
+        """Whether compactions of Java merge level 0 with the newest stored version, which stays where it is."""
+        words = (self._stored("changelog-producer", "none"), self._stored("force-lookup", "false"))
+        return words[0] == "lookup" or words[1].strip().lower() == "true"
 
     @property
     def changelog_producer(self) -> ChangelogProducer:

@@ -16,6 +16,7 @@ from docs.generate import (
     render_reliability,
     render_where,
 )
+from docs.interop_table import render_interop
 from tablestore_engine.errors import Area
 from tests.statements import parsed
 
@@ -67,6 +68,7 @@ def test_generated_pages_are_current() -> None:
     assert (ROOT / "docs/reliability.md").read_text() == render_reliability()
     assert (ROOT / "docs/engines.md").read_text() == render_engines()
     assert (ROOT / "docs/features.md").read_text() == render_features()
+    assert (ROOT / "docs/interop.md").read_text() == render_interop()
 
 
 def test_the_page_of_errors_says_when_auto_gates() -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.lsm.merge_on_read import sections_of
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.files import row_budget
@@ -20,7 +20,7 @@ from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 from tests.unit.store.table_world import make_table, put, row, rows_of
-from tests.unit.store.test_changelog import foreign_level_zero, foreign_overwrite
+from tests.unit.store.test_changelog import _foreign, foreign_level_zero, foreign_overwrite
 
 SUMS = {
     "deletion-vectors.enabled": "false",
@@ -118,6 +118,26 @@ def test_key_ranges_give_the_rows_of_one_step(
     assert {one["id"]: one["n"] for one in rows_of(store)} == sums
 
 
+@pytest.mark.parametrize(
+    ("options", "sums"),
+    [
+        ({"changelog-producer": "lookup"}, {1: 8, 2: 2, 3: 9}),
+        ({"force-lookup": "true"}, {1: 8, 2: 2, 3: 9}),
+        ({"changelog-producer": "full-compaction"}, {1: 20, 2: 2, 3: 9}),
+    ],
+)
+def test_stored_rows_of_a_lookup_have_the_older_ones_in_them(
+    tmp_path: Path, options: Mapping[str, str], sums: Mapping[int, int]
+) -> None:
+    """Of levels above 0 the lowest counts, key by key, with all of level 0; without lookup every level does."""
+    store = make_table(tmp_path, options={**SUMS, **options})
+    for level, rows in ((5, [row(1, "a", 5), row(2, "a", 2)]), (4, [row(1, "b", 7), row(3, "b", 9)])):
+        _foreign(store, rows, [INSERT] * 2, CommitKind.APPEND, level=level)
+    foreign_level_zero(store, [row(1, "c", 1)], [INSERT])
+    _foreign(store, [row(1, "d", 7)], [INSERT], CommitKind.APPEND, level=3)
+    assert {one["id"]: one["n"] for one in rows_of(store)} == sums
+
+
 def test_conversion_keeps_merged_rows(tmp_path: Path) -> None:
     """The converted table has them in its files, in several buckets too, and goes on with them."""
     for buckets in (None, 3):
@@ -142,6 +162,32 @@ def test_changes_are_refused_where_rows_are_no_changes(tmp_path: Path) -> None:
         (DELETE, 9, 1): 1,
         (INSERT, 2, 8): 1,
     }
+
+
+@pytest.mark.parametrize(
+    ("options", "is_told"),
+    [
+        ({}, True),
+        ({"deletion-vectors.enabled": "true"}, True),
+        ({"deletion-vectors.enabled": "true", "merge-engine": "aggregation"}, False),
+        ({"deletion-vectors.enabled": "true", "merge-engine": "partial-update"}, False),
+        ({"deletion-vectors.enabled": "true", "sequence.field": "n"}, False),
+        ({"sequence.field": "n"}, False),
+        ({"merge-engine": "first-row"}, False),
+    ],
+)
+def test_level_zero_has_changes_where_the_newest_row_is_the_row(
+    tmp_path: Path, options: Mapping[str, str], *, is_told: bool
+) -> None:
+    """Without changelog files, rows of level 0 are changes only where nothing stored changes them; else TS1669."""
+    plain = {"deletion-vectors.enabled": "false", "changelog-producer": "none"}
+    store = make_table(tmp_path, options={**plain, **options})
+    foreign_level_zero(store, [row(1, "a", 5)], [INSERT])
+    if is_told:
+        assert differences(store, store.latest()) == {(INSERT, 1, 5): 1}
+    else:
+        with pytest.raises(Unsupported, match="TS1669"):
+            differences(store, store.latest())
 
 
 def differences(store: TableStore, snapshot: Snapshot | None) -> Mapping[tuple[int, int, int], int]:
