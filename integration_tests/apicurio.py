@@ -37,7 +37,9 @@ class Registry:
         self._folder = folder
         archive = f"{_NAME}-{VERSION}-all.tar.gz"
         with tarfile.open(fetched(f"apicurio-{VERSION}", _DEPENDENCY, (archive,), 142) / archive) as packed:
-            packed.extractall(folder, filter="data")
+            if hasattr(tarfile, "data_filter"):  # from Python 3.11.4 on
+                packed.extraction_filter = tarfile.data_filter  # type: ignore[method-assign]
+            packed.extractall(folder)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self._port = int(free.getsockname()[1])

@@ -16,11 +16,13 @@ CRASH      a state that no commit names: it goes when KEPT newer ones are there,
 
 from __future__ import annotations
 
+import os
+import shutil
 import tarfile
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
@@ -57,7 +59,7 @@ class StreamingStateFiles:
                 self.catalog.fileio.open_input(path) as source,
                 tarfile.open(fileobj=source, mode="r|") as archive,
             ):
-                archive.extractall(folder, filter="data")
+                _extract(archive, folder)
         except tarfile.TarError as error:
             raise self._lost(name, f"{path} cannot be read: {error}") from error
 
@@ -165,6 +167,27 @@ class StreamingStateFiles:
     def path(self, name: str) -> str:
         """Of the file of a state."""
         return f"{self._folder}/{name}{_GROUPS_SUFFIX if name.startswith(GROUPS) else _SUFFIX}"
+
+
+def _extract(archive: tarfile.TarFile, folder: Path) -> None:
+    """Folders and files inside of `folder`; anything else raises TarError.
+
+    WHY  `extractall` has filters from Python 3.11.4 on; distributions ship 3.11.2.
+    """
+    for member in archive:
+        path = PurePosixPath(member.name)
+        if path.is_absolute() or ".." in path.parts or not (member.isdir() or member.isreg()):
+            raise tarfile.ExtractError(f"{member.name!r} is not a file inside of it")
+        target = folder / path
+        if member.isdir():
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        content = archive.extractfile(member)
+        assert content is not None  # of a regular file it never is
+        with content, target.open("xb") as file:
+            shutil.copyfileobj(content, file)
+        os.utime(target, (member.mtime, member.mtime))
 
 
 def _name_of(status: FileStatus) -> str:

@@ -129,7 +129,7 @@ def test_a_clone_and_a_new_name_remember(engine: Engine) -> None:
 
 
 def test_an_archive_of_somebody_else_writes_nowhere_else(states: StreamingStateFiles, tmp_path: Path) -> None:
-    """A path that leaves the folder is refused, and so is half a file."""
+    """A path that leaves the folder is refused, and so are a link and half a file."""
     name = states.pack(folder(tmp_path / "run"))
     path = Path(states.catalog.warehouse) / f".tablestore/states/demo.totals/{name}.tar"
     with tarfile.open(path, "w") as archive:
@@ -140,6 +140,12 @@ def test_an_archive_of_somebody_else_writes_nowhere_else(states: StreamingStateF
         states.unpack(name, target)
     assert error.value.code == "TS1455"
     assert not (tmp_path / "outside").exists()
+    link = tarfile.TarInfo("link")
+    link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(link)
+    with pytest.raises(FixRequest, match="not a file inside"):
+        states.unpack(name, target)
     path.write_bytes(b"torn")
     with pytest.raises(FixRequest, match="cannot be read"):
         states.unpack(name, target)
