@@ -96,8 +96,14 @@ class Oracle:
         return [("+I", self._shown(new))] if new is not None else []
 
     def _stored(self, rows: Sequence[Mapping[str, Any]]) -> list[Stored]:
-        ids = [column.id for column in self.schema.columns]
-        return [dict(zip(ids, row, strict=True)) for row in plain_rows(arrow_rows(self.schema, rows))]
+        columns = self.schema.columns
+        return [
+            {
+                column.id: column.default[1] if value is None and column.default is not None else value
+                for column, value in zip(columns, row, strict=True)
+            }
+            for row in plain_rows(arrow_rows(self.schema, rows))
+        ]
 
     def _shown(self, stored: Stored) -> Row:
         return tuple(stored.get(column.id) for column in self.schema.columns)

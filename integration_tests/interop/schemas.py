@@ -71,11 +71,15 @@ def type_json(wanted: Type, ids: Iterator[int], *, required: bool = False) -> An
 
 @dataclass(frozen=True)
 class Column:
-    """One column; nested fields take the ids from 1000 × (id + 1) on, so they never move."""
+    """One column; nested fields take the ids from 1000 × (id + 1) on, so they never move.
+
+    `default`: what writes store for NULL, as the schema spells it and as a plain value.
+    """
 
     id: int
     name: str
     type: Type
+    default: tuple[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,8 @@ class Schema:
         for column in self.columns:
             ids = iter(range(1000 * (column.id + 1), 1000 * (column.id + 2)))
             stored = type_json(column.type, ids, required=column.name in self.keys)
-            fields.append({"id": column.id, "name": column.name, "type": stored})
+            default = {} if column.default is None else {"defaultValue": column.default[0]}
+            fields.append({"id": column.id, "name": column.name, "type": stored, **default})
             highest = max(highest, column.id, next(ids) - 1 if isinstance(column.type, tuple) else 0)
         document = {
             "version": 3,

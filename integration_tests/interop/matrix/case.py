@@ -68,7 +68,7 @@ class Case:
 
     def __post_init__(self) -> None:
         """Drawn at once."""
-        self.draft = draw(AXES, random.Random(self.seed))
+        self.draft = draw(AXES, self.seed)
         self.steps = plan_steps(self.draft)
         self.inserts = plan_steps(self.draft, only_upserts=True)
 

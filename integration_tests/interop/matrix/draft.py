@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from integration_tests.interop.matrix import rules
@@ -23,7 +23,8 @@ class DoesNotFit(Exception):
 class Draft:
     """`values`: columns with values of their own; `filled`: columns without NULL; `deletes`: 'free', 'final' (a deleted
     key never comes back, since what Paimon then shows depends on its compactions) or 'none';
-    `retracted`: the columns that are not NULL in a delete, None for all.
+    `retracted`: the columns that are not NULL in a delete, None for all;
+    `defaults`: what a write stores for NULL (schemas.Column).
     """
 
     chance: random.Random
@@ -36,6 +37,7 @@ class Draft:
     rule: rules.Rule = rules.latest
     deletes: str = "free"
     retracted: frozenset[str] | None = None
+    defaults: dict[str, tuple[str, Any]] = field(default_factory=dict)
     moves: bool = False
     history: list[str] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
@@ -43,12 +45,10 @@ class Draft:
     @property
     def schema(self) -> Schema:
         """Of the first version."""
-        return schema(
-            {"id": "BIGINT", **self.columns},
-            keys=self.keys,
-            partitions=self.partitions,
-            options=dict(self.options),
-        )
+        options, columns = dict(self.options), {"id": "BIGINT", **self.columns}
+        made = schema(columns, keys=self.keys, partitions=self.partitions, options=options)
+        listed = tuple(replace(one, default=self.defaults.get(one.name)) for one in made.columns)
+        return replace(made, columns=listed)
 
     @property
     def is_keyed(self) -> bool:
@@ -70,13 +70,16 @@ class Feature:
     weight: float = 1.0
 
 
-def draw(axes: Sequence[Sequence[Feature]], chance: random.Random) -> Draft:
-    """One feature of each axis that has one which fits."""
-    draft = Draft(chance)
+def draw(axes: Sequence[Sequence[Feature]], seed: int) -> Draft:
+    """One feature of each axis that has one which fits. Each axis has randomness of its own, so that a table without a
+    new feature stays what it was.
+    """
+    draft = Draft(random.Random(seed))
     for axis in axes:
+        draft.chance = random.Random(f"{seed}/{axis[0].name}")
         left = list(axis)
         while left:
-            [one] = chance.choices(left, [feature.weight for feature in left])
+            [one] = draft.chance.choices(left, [feature.weight for feature in left])
             try:
                 one.add(draft)
             except DoesNotFit:
@@ -85,4 +88,5 @@ def draw(axes: Sequence[Sequence[Feature]], chance: random.Random) -> Draft:
                 if one.name:
                     draft.features.append(one.name)
                 break
+    draft.chance = random.Random(f"{seed}/history")
     return draft

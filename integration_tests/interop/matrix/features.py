@@ -264,6 +264,28 @@ def _index(kind: str) -> Callable[[Draft], None]:
     return add
 
 
+# layout, rules of rows ------------------------------------------------------------------------------------------
+
+
+def _clustered(draft: Draft) -> None:
+    draft.need(fits=not draft.is_keyed and draft.options.get("bucket") == "-1")
+    draft.options["clustering.columns"] = "id"
+    draft.options["clustering.strategy"] = draft.chance.choice(("order", "zorder", "hilbert"))
+
+
+def _defaults(draft: Draft) -> None:
+    draft.need(fits=draft.options.get("merge-engine") in (None, "first-row"))
+    draft.columns.update({"d_text": "STRING", "d_int": "INT"})
+    draft.defaults.update({"d_text": ("new", "new"), "d_int": ("7", 7)})
+
+
+def _record_expiry(draft: Draft) -> None:
+    """Of rows that are young for ever: when older ones go depends on compactions."""
+    draft.need(fits=draft.is_keyed)
+    draft.columns["r_time"], draft.values["r_time"] = "INT", (2**31 - 1, 2**31 - 2)
+    draft.options.update({"record-level.expire-time": "1 d", "record-level.time-field": "r_time"})
+
+
 # histories -----------------------------------------------------------------------------------------------------
 
 
@@ -351,6 +373,9 @@ AXES: tuple[tuple[Feature, ...], ...] = (
         Feature("bitmap indexes", _index("bitmap"), 1),
         Feature("", _nothing, 4),
     ),
+    _sometimes("clustering", _clustered, 0.4),
+    _sometimes("defaults of columns", _defaults, 0.15),
+    _sometimes("record expiry", _record_expiry, 0.12),
     _sometimes("columns added, renamed, dropped, widened", _evolves),
     _sometimes("overwritten table", _happens("overwrite table"), 0.2),
     _sometimes("overwritten partition", _happens("overwrite partition", partitioned=True)),
