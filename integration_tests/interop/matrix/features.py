@@ -209,7 +209,7 @@ _PICKS: Mapping[str, tuple[Type, str, Sequence[Any]]] = {
     "a_or": ("BOOLEAN", "bool_or", (True, False)),
     "a_times": ("BIGINT", "product", (1, -1, 2, 3)),
 }
-_MAPS = ([("a", 1)], [("b", 2), ("a", 9)], [("c", None)], [])
+_MAPS: Sequence[Any] = ([("a", 1)], [("b", 2), ("a", 9)], [("c", None)], [])
 _LISTS: Mapping[str, tuple[Type, str, Sequence[Any]]] = {
     "l_text": ("STRING", "listagg", ("x", "y", "z z")),
     "l_ints": (("ARRAY", "INT"), "collect", ([1], [2, 3, 2], [], [None, 1])),

@@ -78,7 +78,7 @@ class _Planner:
             self._gone |= {*keys}
             self._alive = [key for key in self._alive if key not in keys]
         kept = self._draft.retracted
-        kept = None if kept is None else {*kept, *self._schema.keys, *self._schema.partitions}
+        kept = None if kept is None else kept.union(self._schema.keys, self._schema.partitions)
         return tuple(
             ("-D", {name: value if kept is None or name in kept else None for name, value in row.items()})
             for row in self.rows(keys)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
@@ -51,8 +52,10 @@ def _counted(pieces: Sequence[FilePiece]) -> Mask | None:
     keys = pl.concat([piece.keys for piece in pieces])
     each = np.repeat(np.asarray(levels, np.int64), [piece.keys.height for piece in pieces])
     stored = pl.when(pl.col("level") > 0).then(pl.col("level"))
-    lowest = keys.with_columns(level=pl.Series(each)).select(stored.min().over(keys.columns).fill_null(0))
-    return (each == 0) | (each == lowest.to_series().to_numpy())
+    frame = keys.with_columns(level=pl.Series(each)).select(stored.min().over(keys.columns).fill_null(0))
+    lowest: npt.NDArray[np.int64] = frame.to_series().to_numpy()
+    counted: Mask = (each == 0) | (each == lowest)
+    return counted
 
 
 def _merged(rows: pa.Table, traits: TableTraits) -> RunRows:
