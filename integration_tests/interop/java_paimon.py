@@ -212,6 +212,10 @@ class JavaPaimon:
         )
         return int(self.table(location).newExpireSnapshots().config(config.build()).expire())
 
+    def options(self) -> list[Any]:
+        """The ConfigOptions of tables."""
+        return list(self._paimon.CoreOptions.getOptions())
+
     # -- parts
 
     def _writer(self, builder: Any) -> Any:

@@ -18,7 +18,7 @@ from integration_tests.interop.rows import assert_same
 from integration_tests.run import FIXED_SEED, SEED_VARIABLE
 from tests.doses import examples
 
-BY_DAY = (2, 10, 12)  # an append table, a keyed one that is overwritten, one whose columns change
+BY_DAY = (42, 62)  # sums whose columns change; tags, expiry and a branch
 BY_NIGHT = 300
 
 

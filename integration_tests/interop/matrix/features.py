@@ -283,6 +283,7 @@ def _record_expiry(draft: Draft) -> None:
     """Of rows that are young for ever: when older ones go depends on compactions."""
     draft.need(fits=draft.is_keyed)
     draft.columns["r_time"], draft.values["r_time"] = "INT", (2**31 - 1, 2**31 - 2)
+    draft.filled.add("r_time")  # paimon-spark 0.9.0 fails on NULL
     draft.options.update({"record-level.expire-time": "1 d", "record-level.time-field": "r_time"})
 
 
