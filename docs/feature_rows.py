@@ -154,24 +154,30 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "sequence.field, also of several columns",
             "tests/laws/test_merge_engine_laws.py::test_the_sequence_field_orders_what_meets",
         ),
-        _has("ignore-delete", f"{STORE}/test_first_row.py::test_retraction_is_refused_or_ignored"),
+        _has(
+            "ignore-delete, also under its older names",
+            f"{STORE}/test_first_row.py::test_retraction_is_refused_or_ignored",
+        ),
         _refuses(
             "aggregate functions rbm64 and sketches",
             "their bytes are those of a Java library",
             "aggregate function",
         ),
         _other(
-            "options of aggregate functions that are not built, older names of ignore-delete",
-            "`ignore-delete`",
-            r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)|"
-            r"(partial-update|first-row|deduplicate)\.ignore-delete",
+            "options of aggregate functions that are not built",
+            "another function",
+            r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)",
         ),
         _refuses("other merge engines", "rows would be combined by another rule", "merge engine"),
-        _reads(
+        _has(
             "row kinds from a column, ignored updates",
-            "kinds come with the rows",
-            "row kind column",
-            "ignored updates",
+            f"{STORE}/test_kind_column.py::test_the_column_says_what_a_row_does",
+            f"{IT}/interop/test_merge_engines.py::test_our_tables_and_java_s_have_equal_rows",
+        ),
+        _reads(
+            "row kinds from a column without a key",
+            "rows without a key only add",
+            "row kind column of another kind",
         ),
         _refuses("nullable primary keys", "keys are NOT NULL here", "nullable primary key"),
         _has(

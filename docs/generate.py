@@ -211,7 +211,8 @@ def render_options() -> str:
         words = option.values if option.type is OptionType.ENUM else (option.type.value, *option.values)
         kind = " / ".join(words)
         default = "–" if option.default is None else f"`{option.default}`"
-        name = f"`{option.key}`" if option.old_key is None else f"`{option.key}` (once `{option.old_key}`)"
+        once = ", ".join(f"`{old}`" for old in option.old_keys)
+        name = f"`{option.key}`" + (f" (once {once})" if once else "")
         changes = "yes" if option.mutable else "no"
         lines.append(f"| {name} | {kind} | {default} | {changes} | {option.doc} |")
     return "\n".join([*lines, *_refused_options(), *_features()]) + "\n"

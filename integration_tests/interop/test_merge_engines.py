@@ -354,6 +354,18 @@ ENGINES: dict[str, Engine] = {
             "free": range(9),
         },
     ),
+    "kinds": Engine(
+        {"k": "STRING", "n": "INT"},
+        {"rowkind.field": "k", "ignore-update-before": "true"},
+        values={"k": ("+I", "+I", "+U", "-U", "-D"), "n": range(9)},
+        filled=("k",),
+    ),
+    "kinds-retracting": Engine(
+        {"k": "STRING", "n": "INT"},
+        {**_functions(n="sum", k="last_value"), "rowkind.field": "k", "first-row.ignore-delete": "false"},
+        values={"k": ("+I", "+I", "+U", "-U", "-D"), "n": range(9)},
+        filled=("k",),
+    ),
     "sequenced": Engine(
         {"i": "INT", "v": "STRING", "at": "INT", "t": "STRING"},
         {**_functions(i="sum", t="listagg"), "sequence.field": "at"},
@@ -394,7 +406,8 @@ class Table:
     def ours(self, batch: Sequence[Kinded]) -> None:
         """We commit."""
         rows = arrow_rows(self.engine.schema, [row for _, row in batch])
-        self.us.write(self.location, rows, [kind for kind, _ in batch], duplicates="last")
+        kinds = [kind for kind, _ in batch] if len(self.engine.kinds) > 1 else None
+        self.us.write(self.location, rows, kinds, duplicates="last")
 
     def theirs(self, batch: Sequence[Kinded], options: Mapping[str, str] | None = None) -> None:
         """Java commits; without FULLY it leaves level 0 in a write-only table."""

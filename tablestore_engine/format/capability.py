@@ -12,7 +12,6 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.format.column_default import find_other_default
 from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
@@ -156,6 +155,24 @@ def _past_scan_mode(schema: TableSchema) -> str | None:
     return None
 
 
+def _other_default(schema: TableSchema) -> str | None:
+    """A default of a column that this engine would give another value than Java."""
+    if all(field.default_value is None for field in schema.fields):
+        return None
+    from tablestore_engine.format.column_default import find_other_default
+
+    return find_other_default(schema)
+
+
+def _other_kind_column(schema: TableSchema) -> str | None:
+    """A column of row kinds that Paimon refuses, or without a key."""
+    if "rowkind.field" not in schema.options:
+        return None
+    from tablestore_engine.format.kind_column import find_other_kind_column
+
+    return find_other_kind_column(schema)
+
+
 _SET_PARQUET = "set it to parquet there: files in the other format stay readable"
 _CONVERT = "convert it: `tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped"
 CAPABILITIES: tuple[Capability, ...] = (
@@ -206,11 +223,13 @@ CAPABILITIES: tuple[Capability, ...] = (
         fix="leave 'changelog-producer' out for a new table (lookup); a table of another engine: "
         "`tablestore convert DATABASE.TABLE`, with the other engine's jobs on it stopped",
     ),
-    Capability("row kind column", option_like(r"rowkind\.field"), "kinds are not taken from a column", read=True),
-    Capability("ignored updates", option_in("ignore-update-before"), "the changelog would differ", read=True),
+    Capability(
+        "row kind column of another kind", _other_kind_column,
+        "row kinds are texts of a table with a primary key", read=True,
+    ),
     Capability("nullable primary key", option_in("primary-key.nullable"), "keys are NOT NULL here"),
     Capability(
-        "default of another engine", find_other_default, "NULL would be written instead", read=True,
+        "default of another engine", _other_default, "NULL would be written instead", read=True,
         fix="change the default there to a literal of the column's type, or leave it out",
     ),
     # deletion vectors

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from tablestore_engine.format.kind_column import check_kind_column
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.merge_engine_registry import get_engine
 from tablestore_engine.lsm.option_errors import refused_option
@@ -39,9 +40,10 @@ def engine_defaults(options: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def check_merge_options(schema: TableSchema) -> None:
-    """Raises FixRequest TS1658; Unsupported TS1655."""
+    """Raises FixRequest TS1155, TS1658; Unsupported TS1655."""
     name = OptionSet(schema.options).text("merge-engine") if schema.is_keyed else ""
     _check_fields(name, schema)
+    check_kind_column(schema)
     if not schema.is_keyed:
         return
     engine = get_engine(name, schema)

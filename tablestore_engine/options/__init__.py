@@ -12,10 +12,12 @@ from tablestore_engine.options.parse import (
     StatsMode,
     check_expiration_strategy,
     check_options,
+    current_names,
     is_credential,
     parse_duration_ms,
     parse_size_bytes,
     parse_stats_mode,
+    stored_text,
 )
 from tablestore_engine.options.table_options import (
     GIVEN_ONCE,
@@ -49,6 +51,7 @@ __all__ = [
     "check_expiration_strategy",
     "check_options",
     "column_of_index_option",
+    "current_names",
     "is_credential",
     "is_of_log",
     "parse_duration_ms",
@@ -56,4 +59,5 @@ __all__ = [
     "parse_size_bytes",
     "parse_stats_mode",
     "parse_time_format",
+    "stored_text",
 ]

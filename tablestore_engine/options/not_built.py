@@ -72,8 +72,7 @@ NOT_BUILT = (
     ),
     # which rows and changes there are
     NotBuilt(
-        r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)|"
-        r"(partial-update|first-row|deduplicate)\.ignore-delete",
+        r"fields\..+\.(nested-key-null-strategy|nested-sequence-field)",
         "no merge engine that is built reads it",
         _OFF,
     ),

@@ -38,7 +38,7 @@ file-reader-async-threshold file.block-size file.compression.per.level file.form
 file.suffix.include.compression filesystem.job-level-settings.enabled force-lookup
 format-table.commit-hive-sync-url format-table.file.compression format-table.implementation
 format-table.partition-path-only-value format-table.scan.list-parallelism full-compaction.delta-commits
-full-text-index.search-mode ignore-update-before incremental-to-auto-tag
+full-text-index.search-mode incremental-to-auto-tag
 legacy-timestamp-mapping.enabled local-kv-db.block-size local-merge-buffer-size local-sort.max-num-file-handles
 log.system.auto-register log.system.auto-register-timeout lookup-compact lookup-compact.max-interval lookup-wait
 lookup.async lookup.async-thread-number lookup.blob-as-descriptor lookup.bootstrap-parallelism lookup.cache
@@ -59,8 +59,8 @@ postpone.default-bucket-num postpone.merge-on-read postpone.target-row-num-per-b
 postpone.target-size-per-bucket precommit-compact query-auth.enabled read.allow.fullScan read.batch-size
 read.changelog read.shuffle-bucket-with-partition read.stream.maxBytesPerTrigger read.stream.maxFilesPerTrigger
 read.stream.maxRowsPerTrigger read.stream.maxTriggerDelayMs read.stream.minRowsPerTrigger
-record-level.expire-time record-level.time-field requiredSparkConfsCheck.enabled row-tracking.enabled
-row-tracking.partition-group-on-commit rowkind.field scalar-index.search-mode scan.bounded
+requiredSparkConfsCheck.enabled row-tracking.enabled
+row-tracking.partition-group-on-commit scalar-index.search-mode scan.bounded
 scan.bounded.watermark scan.bucket scan.creation-time-millis scan.dedicated-split-generation
 scan.fallback-branch scan.fallback-branch.read-fail-fast scan.fallback-delta-branch
 scan.fallback-snapshot-branch scan.file-creation-time-millis scan.ignore-corrupt-files scan.ignore-lost-files

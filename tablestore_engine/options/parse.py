@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeVar
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.options.not_built import find_not_built, is_named
@@ -54,6 +55,7 @@ _CREDENTIAL = re.compile(
 # known to Paimon, without an effect here: to take them in silence would be a promise
 _RETAINED_MIN, _RETAINED_MAX = "snapshot.num-retained.min", "snapshot.num-retained.max"
 _UNREAD = ("scan.", "log.")
+T = TypeVar("T")
 _MISSPELT = 0.85  # so like an option that it is meant
 
 
@@ -131,6 +133,22 @@ def _parse_integer(key: str, text: str) -> int:
     return int(match[1])
 
 
+def current_names(options: Mapping[str, T]) -> dict[str, T]:
+    """Options that are given, under their names of today; given under both, the name of today counts, as in Paimon."""
+    made = dict(options)
+    for key in options:
+        option = find_option(key)
+        if option is not None and key in option.old_keys:
+            made.setdefault(option.key, made.pop(key))
+    return made
+
+
+def stored_text(values: Mapping[str, str], key: str) -> str | None:
+    """The text that a table sets for `key`, under whichever of its names: as Paimon looks for it."""
+    names = (key, *OPTIONS[key].old_keys) if key in OPTIONS else (key,)  # those of other engines have one name
+    return next((values[name] for name in names if name in values), None)
+
+
 @dataclass(frozen=True)
 class OptionSet:
     """Typed view of a table's options (text -> text); unknown keys are kept, not read."""
@@ -138,13 +156,9 @@ class OptionSet:
     values: Mapping[str, str]
 
     def find(self, key: str) -> str | None:
-        """The text set for `key`, else for its old name, else its default, else None."""
-        value = self.values.get(key)
-        if value is not None:
-            return value
-        option = OPTIONS[key]
-        old = None if option.old_key is None else self.values.get(option.old_key)
-        return option.default if old is None else old
+        """The text set for `key`, else for one of its old names, else its default, else None."""
+        value = stored_text(self.values, key)
+        return OPTIONS[key].default if value is None else value
 
     def text(self, key: str) -> str:
         """As find, for options that always have a value."""

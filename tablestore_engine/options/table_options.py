@@ -60,7 +60,9 @@ class Option:
     least: int | None = None  # of integers, sizes (bytes) and durations (ms)
     most: int | None = None
     pattern: str | None = None  # what the whole text of a string must match
-    old_key: str | None = None  # an earlier name, which counts where the key itself is absent
+    old_keys: tuple[
+        str, ...
+    ] = ()  # earlier names; the first that is set counts where the key itself is absent
 
 
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
@@ -90,7 +92,9 @@ _ROWS = (  # one option, one row
     Option("partial-update.remove-record-on-delete", _B, "false", Scope.MERGE, False, "partial-update without sequence groups: a -D removes the row of its key. pypaimon refuses tables with it."),
     Option("partial-update.remove-record-on-sequence-group", _C, None, Scope.MERGE, False, "partial-update: a -D that is not late in the sequence group of these columns removes the row."),
     Option("aggregation.remove-record-on-delete", _B, "false", Scope.MERGE, False, "aggregation: a -D removes the row of its key instead of taking its values back. pypaimon refuses tables with it."),
-    Option("ignore-delete", _B, "false", Scope.MERGE, False, "true: rows that retract (-U, -D) are left out when they are written, and passed over where they are stored. DELETE and overwrites still take rows away."),
+    Option("ignore-delete", _B, "false", Scope.MERGE, False, "true: rows that retract (-U, -D) are left out when they are written, and passed over where they are stored. DELETE and overwrites still take rows away.", old_keys=("first-row.ignore-delete", "deduplicate.ignore-delete", "partial-update.ignore-delete")),
+    Option("ignore-update-before", _B, "false", Scope.MERGE, False, "true: rows -U are left out when they are written."),
+    Option("rowkind.field", _C, None, Scope.MERGE, False, "Tables with a primary key: the STRING column whose value, +I, -U, +U or -D, says what a row that is written does to its key. The column is stored, too. DELETE, UPDATE and MERGE do not ask it."),
     Option("sequence.field", _C, None, Scope.MERGE, False, "Columns that order versions of a key: a row with an older value never replaces a newer one."),
     Option("sequence.field.sort-order", _E, "ascending", Scope.MERGE, False, "Which end of the sequence field is newest.", ("ascending", "descending")),
     Option("changelog-producer", _E, "lookup", Scope.MERGE, False, "lookup writes the complete changelog with each commit (our default for keyed tables); input writes the rows as they came; none writes none. full-compaction is read only. ALTER TABLE may change it while nothing waits in level 0.", ("none", "input", "lookup", "full-compaction")),
@@ -98,7 +102,7 @@ _ROWS = (  # one option, one row
     Option("changelog-producer.row-deduplicate-ignore-fields", _C, None, Scope.MERGE, True, "With row-deduplicate: an update of these columns alone is stored and has no changelog."),
     Option("deletion-vectors.enabled", _B, "true", Scope.MERGE, False, "Mark replaced rows instead of merging at read: reads stay raw. Always true for keyed tables we create, but for first-row, which needs none; append-only tables get it too, so that deletes mark rows instead of rewriting files."),
     Option("deletion-vectors.bitmap64", _B, "false", Scope.MERGE, True, "Write deletion vectors in the 64-bit form, which Paimon's Java readers from 1.0 and Flink know, and pypaimon does not. Readers know both forms."),
-    Option("write-only", _B, "true", Scope.MERGE, True, "true: writers of other engines do not compact. They write level 0, which no reader shows before our next commit or compaction. false: they compact, and no other writer may commit meanwhile (engines.md). Our own writers follow tablestore.compaction."),
+    Option("write-only", _B, "true", Scope.MERGE, True, "true: writers of other engines do not compact. They write level 0, which no reader shows before our next commit or compaction. false: they compact, and no other writer may commit meanwhile (engines.md). Our own writers follow tablestore.compaction.", old_keys=("write.compaction-skip",)),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),
     Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower.", least=1, most=22),
@@ -120,8 +124,8 @@ _ROWS = (  # one option, one row
     Option("num-sorted-run.compaction-trigger", _I, "5", Scope.MAINTENANCE, True, "Runs of a bucket at which Paimon compacts; we read it only on tables that others made."),
     Option("compaction.max-size-amplification-percent", _I, None, Scope.MAINTENANCE, True, "A bucket whose upper runs are larger than this share of the lowest one, in percent of bytes, is compacted into one run. Absent: off, the number of runs and of deleted rows decide; Paimon's default is 200.", least=1),
     Option("compaction.min.file-num", _I, "5", Scope.MAINTENANCE, True, "Append-only tables: small files are compacted when there are this many; in fixed buckets only neighbours, so that rows keep their order.", least=2),
-    Option("clustering.columns", _C, None, Scope.MAINTENANCE, True, "Append tables with bucket = -1: a full compaction sorts the rows of each partition along these columns, so that a filter of them reads fewer files and row groups.", old_key="sink.clustering.by-columns"),
-    Option("clustering.strategy", _E, "auto", Scope.MAINTENANCE, True, "How clustering.columns order the rows: order (one after the other), zorder, or hilbert. auto: order for one column, zorder for two to four, hilbert for more.", ("auto", "order", "zorder", "hilbert"), old_key="sink.clustering.strategy"),
+    Option("clustering.columns", _C, None, Scope.MAINTENANCE, True, "Append tables with bucket = -1: a full compaction sorts the rows of each partition along these columns, so that a filter of them reads fewer files and row groups.", old_keys=("sink.clustering.by-columns",)),
+    Option("clustering.strategy", _E, "auto", Scope.MAINTENANCE, True, "How clustering.columns order the rows: order (one after the other), zorder, or hilbert. auto: order for one column, zorder for two to four, hilbert for more.", ("auto", "order", "zorder", "hilbert"), old_keys=("sink.clustering.strategy",)),
     Option("clustering.incremental", _B, "false", Scope.MAINTENANCE, True, "true: commits sort small new files, too, once there are compaction.min.file-num of them, with the sorted files that are hardly larger."),
     Option("tablestore.compaction", _E, "inline", Scope.MAINTENANCE, True, "inline: a commit first compacts what is due. dedicated: writers leave that to `tablestore compact` and compact only a bucket that has no level left; reads open more files until it ran.", ("inline", "dedicated")),
     Option("commit.max-retries", _I, "100", Scope.WRITE, True, "How often a commit that lost the race is planned again on the new snapshot. Paimon's default is 10.", least=0),
@@ -147,9 +151,9 @@ _ROWS = (  # one option, one row
     Option("tag.default-time-retained", _D, None, Scope.MAINTENANCE, True, "A new tag is deleted when it is older than this: by a commit that makes a tag, or by `tablestore expire`. Absent: tags stay until they are deleted.", least=1),
     Option("tag.time-expire-enabled", _B, "true", Scope.MAINTENANCE, True, "false: tags stay although the time for which they were to be kept is over."),
     Option("dynamic-partition-overwrite", _B, "true", Scope.WRITE, True, "INSERT OVERWRITE without a partition clause replaces only the partitions that occur in the rows."),
-    Option("scan.mode", _E, "latest-full", Scope.READ, True, "Default startup mode of streams. latest-full (also default, full): all rows, then the changes. latest: only later changes. Modes with a snapshot or a time can only be set for one reader, because in a table they would change every batch query of other engines.", ("default", "latest-full", "full", "latest"), old_key="log.scan"),
+    Option("scan.mode", _E, "latest-full", Scope.READ, True, "Default startup mode of streams. latest-full (also default, full): all rows, then the changes. latest: only later changes. Modes with a snapshot or a time can only be set for one reader, because in a table they would change every batch query of other engines.", ("default", "latest-full", "full", "latest"), old_keys=("log.scan",)),
     Option("streaming-read-mode", _E, None, Scope.READ, True, "Where a reader that follows the table finds changes: file (the table's files, when their snapshot is there) or log. Absent: log for an eventual log, file for all others.", ("file", "log")),
-    Option("scan.remove-normalize", _B, "false", Scope.READ, True, "true: a reader of an upsert log gets its messages as they are (the newest row of a key, the key of a deleted one). Else it gets changes: -U +U +I -D, nothing twice.", old_key="log.scan.remove-normalize"),
+    Option("scan.remove-normalize", _B, "false", Scope.READ, True, "true: a reader of an upsert log gets its messages as they are (the newest row of a key, the key of a deleted one). Else it gets changes: -U +U +I -D, nothing twice.", old_keys=("log.scan.remove-normalize",)),
     Option("consumer.expiration-time", _D, None, Scope.MAINTENANCE, True, "A consumer without progress for this time is deleted when snapshots expire. Absent: consumers are kept until you delete them.", least=1),
     Option("consumer.ignore-progress", _B, "false", Scope.READ, True, "true: a reader with a consumer id starts by its startup mode and ignores the stored progress."),
     Option("log.system", _E, "none", Scope.LOG, False, "kafka: publish each snapshot's changelog to a topic. none: files only.", ("none", "kafka")),
@@ -195,7 +199,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     }
 )
 OPTIONS: Mapping[str, Option] = MappingProxyType({row.key: row for row in _ROWS})
-_OLD_KEYS = {row.old_key: row for row in _ROWS if row.old_key is not None}
+_OLD_KEYS = {old: row for row in _ROWS for old in row.old_keys}
 GIVEN_ONCE = frozenset({"tablestore.table-uuid", "tablestore.managed-topic", "tablestore.log-start-snapshot"})
 _OF_COLUMN = re.compile(
     r"fields\..+\.(default-value|stats-mode|aggregate-function|ignore-retract|distinct|list-agg-delimiter|sequence-group)"

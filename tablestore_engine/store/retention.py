@@ -1,4 +1,4 @@
-"""What a table wants to keep, of its snapshots and of its partitions: values that its options give (table_traits)."""
+"""What a table wants to keep, of its snapshots, partitions and records: values that its options give (table_traits)."""
 
 from __future__ import annotations
 
@@ -30,3 +30,11 @@ class PartitionRule:
     pattern: str | None = None
     time_format: TimeFormat = DEFAULT_FORMAT
     most: int = 100
+
+
+@dataclass(frozen=True)
+class RecordRule:
+    """A record whose time, in column `field`, is more than `age_s` seconds ago expires."""
+
+    age_s: int
+    field: str | None

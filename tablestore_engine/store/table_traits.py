@@ -1,4 +1,5 @@
-"""What a table's options mean for its rows and files: each option is read here, and nowhere else in `store`.
+"""What a table's options mean for its rows and files: each option is read here or in row_traits, and nowhere else in
+`store`.
 
 CHANGE     the effect of an option on rows and files of a table
 INVARIANT  a value like its schema: equal schemas have equal traits, wherever they are computed.
@@ -12,7 +13,7 @@ Elsewhere  which values are refused: format.capability, options.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -20,14 +21,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tablestore_engine.format.data_file import key_value_schema
-from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.changelog_producer import ChangelogProducer, get_producer
+from tablestore_engine.store.row_traits import RowTraits
 
 if TYPE_CHECKING:
     from tablestore_engine.format.file_index_columns import IndexedColumn
     from tablestore_engine.format.manifest_compaction import MergeLimits
-    from tablestore_engine.lsm.merge_engine import MergeEngine
-    from tablestore_engine.options import OptionSet, StatsMode
+    from tablestore_engine.options import StatsMode
     from tablestore_engine.store.retention import PartitionRule, Retention
     from tablestore_engine.store.tag_period import TagRule
 
@@ -42,117 +41,13 @@ def has_log(options: Mapping[str, str]) -> bool:
 
 
 @dataclass(frozen=True)
-class TableTraits:
-    """`overrides`: options of one write, which go before the table's. Answers raise what OptionSet raises."""
-
-    schema: TableSchema
-    overrides: Mapping[str, str] = field(default_factory=dict, hash=False)
-
-    @cached_property
-    def _options(self) -> OptionSet:
-        from tablestore_engine.options import OptionSet
-
-        return OptionSet({**self.schema.options, **self.overrides})
-
-    def _stored(self, key: str, default: str) -> str:
-        """As the table says; `default` is the format's, since the table may be another engine's."""
-        return self.schema.options.get(key, default)
+class TableTraits(RowTraits):
+    """With those of row_traits. Answers raise what OptionSet raises."""
 
     @cached_property
     def stored_schema(self) -> pa.Schema:
         """Columns of the files of a keyed table, made once for all files of a commit."""
         return key_value_schema(self.schema)
-
-    @cached_property
-    def has_vectors(self) -> bool:
-        """Whether readers look for deletion vectors."""
-        return self._stored("deletion-vectors.enabled", "false").strip().lower() == "true"
-
-    @property
-    def has_64_bit_vectors(self) -> bool:
-        """The form of new ones; readers know both."""
-        return self._options.boolean("deletion-vectors.bitmap64")
-
-    @property
-    def has_inbox(self) -> bool:
-        """Whether level 0 is an inbox: keyed, with vectors or an engine without need of any. Else readers merge."""
-        return self.schema.is_keyed and (self.has_vectors or self.merge_engine.keeps_stored)
-
-    @property
-    def merges_by_lookup(self) -> bool:
-        """Whether compactions of Java merge level 0 with the newest stored version, which stays where it is."""
-        words = (self._stored("changelog-producer", "none"), self._stored("force-lookup", "false"))
-        return words[0] == "lookup" or words[1].strip().lower() == "true"
-
-    @property
-    def changelog_producer(self) -> ChangelogProducer:
-        """Where the changelog of a keyed table comes from."""
-        return get_producer(self._stored("changelog-producer", "none"))
-
-    @cached_property
-    def unlogged_columns(self) -> tuple[str, ...]:
-        """An update of these columns alone has no changelog."""
-        return self._options.columns("changelog-producer.row-deduplicate-ignore-fields")
-
-    @property
-    def tells_all(self) -> bool:
-        """Whether its changelog has the row before and the row after of every change."""
-        return not self.schema.is_keyed or (self.changelog_producer.is_complete and not self.unlogged_columns)
-
-    @cached_property
-    def told_level(self) -> int:
-        """From this level on rows have been in a changelog; those below it come with a later snapshot."""
-        if not self.schema.is_keyed:
-            return 0
-        producer = self.changelog_producer
-        return self.level_count - 1 if producer.tells_last else int(producer.tells_late)
-
-    @cached_property
-    def merge_engine(self) -> MergeEngine:
-        """How versions of a key become one. Raises Unsupported TS1655."""
-        from tablestore_engine.lsm.merge_engine_registry import get_engine
-
-        return get_engine(self.merge_engine_name, self.schema)
-
-    @property
-    def merge_engine_name(self) -> str:
-        """As the table spells it."""
-        return self._stored("merge-engine", "deduplicate")
-
-    @cached_property
-    def ignores_deletes(self) -> bool:
-        """Whether -U and -D rows are left out (option `ignore-delete`, under its older names too)."""
-        from tablestore_engine.options import MERGE_ENGINES
-
-        keys = ("ignore-delete", *(f"{engine}.ignore-delete" for engine in MERGE_ENGINES))
-        return any(self._stored(key, "false").strip().lower() == "true" for key in keys)
-
-    @cached_property
-    def sequence_fields(self) -> tuple[str, ...]:
-        """Columns that say which row of a key is newer; () without."""
-        return self._options.columns("sequence.field")
-
-    @cached_property
-    def is_sequence_descending(self) -> bool:
-        """Whether the smaller value is newer."""
-        return self._options.text("sequence.field.sort-order") == "descending"
-
-    @cached_property
-    def skips_identical(self) -> bool:
-        """Whether an update that changes nothing is left out."""
-        return self._options.boolean("changelog-producer.row-deduplicate")
-
-    @cached_property
-    def last_wins(self) -> bool:
-        """Whether of repeated keys with nothing to order them the last is taken, instead of a refusal."""
-        return self._options.text("tablestore.duplicates") == "last"
-
-    @cached_property
-    def level_count(self) -> int:
-        """Levels of a keyed table. Raises FixRequest TS1651."""
-        from tablestore_engine.lsm.levels import level_count
-
-        return level_count(self.schema.options)
 
     @cached_property
     def amplification_max(self) -> int | None:
@@ -284,7 +179,7 @@ class TableTraits:
         if said is not None:
             return self._options.boolean("tablestore.expire-on-commit")
         is_ours = "tablestore.table-uuid" in self.schema.options
-        return is_ours or self._stored("write-only", "false").strip().lower() != "true"
+        return is_ours or not self._is_stored("write-only")
 
     # ---- metadata of other formats -------------------------------------------------------------------------
 

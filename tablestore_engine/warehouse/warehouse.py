@@ -243,13 +243,15 @@ class Warehouse:
         A compaction that brings no row into sight has nothing to tell a log, and needs none: the table's next
         publication passes its snapshots by. Raises what compact_table can, TS17xx, PublishPending TS1070.
         """
-        from tablestore_engine.store.expiry.record_time import record_rule
+        from tablestore_engine.store.table_traits import TableTraits
         from tablestore_engine.store.write.requested_compaction import has_inbox_rows
         from tablestore_engine.warehouse.maintenance.compact_report import report_of_compaction
 
         store = self.stores.get(identifier)
         done: list[CompactionReport] = []
-        expires = record_rule(store.schema) is not None and not self.expiry.partitions.is_awaited(identifier)
+        expires = TableTraits(store.schema).record_rule is not None and not self.expiry.partitions.is_awaited(
+            identifier
+        )
 
         def commit() -> WriteReport:
             asked = {"full": request.full, "partition": request.partition, "order": request.order}

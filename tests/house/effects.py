@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.format.data_type import DataType
-from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.log.kafka import kafka_client, kafka_topic, topic_settings
@@ -205,6 +205,21 @@ def _rows_after_a_delete(root: Path, options: Options) -> object:
     store = make_table(root, options=options)
     put(store, row(1), row(2))
     delete(store, row(1))
+    return rows_of(store)
+
+
+def _rows_after_update_before(root: Path, options: Options) -> object:
+    """What is left of a row."""
+    store = make_table(root, options=options)
+    put(store, row(1))
+    put(store, row(1), kinds=pa.array([int(RowKind.UPDATE_BEFORE)], pa.int8()))
+    return rows_of(store)
+
+
+def _rows_of_kinds(root: Path, options: Options) -> object:
+    """What is left of two rows, one of which says that it deletes."""
+    store = make_table(root, options=options)
+    put(store, row(1, "+I"), row(2, "-D"))
     return rows_of(store)
 
 
@@ -612,6 +627,8 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "partition.legacy-name": ((None, "false"), _partition("day", date(2026, 1, 1))),
     "merge-engine": ((None, "first-row"), _survivor({})),
     "ignore-delete": ((None, "true"), _rows_after_a_delete),
+    "ignore-update-before": ((None, "true"), _rows_after_update_before),
+    "rowkind.field": ((None, "name"), _rows_of_kinds),
     "fields.default-aggregate-function": ((None, "max"), _merged_row(_AGGREGATION)),
     "partial-update.remove-record-on-delete": ((None, "true"), _merged_row(_PARTIAL, deletes=True)),
     "partial-update.remove-record-on-sequence-group": (

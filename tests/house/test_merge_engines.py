@@ -21,7 +21,7 @@ def test_nobody_asks_which_engine_it_is() -> None:
     """Behind the seam no module compares names of engines or imports one: only the registry, the default, the table."""
     knows = {
         "lsm/merge_engine_registry.py",
-        "store/table_traits.py",
+        "store/row_traits.py",
         "options/table_options.py",
         "warehouse/write/target_schema.py",
     }

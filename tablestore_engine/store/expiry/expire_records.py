@@ -16,7 +16,7 @@ from dataclasses import replace
 from tablestore_engine.format.cluster_order import check_order
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
-from tablestore_engine.store.expiry.record_time import record_rule
+from tablestore_engine.store.expiry.record_time import expired_records
 from tablestore_engine.store.rows.row_filter import MatchingRows
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.write.requested_compaction import (
@@ -45,9 +45,10 @@ def compact_records(
 def _expire(context: TableContext, write: Write) -> int | None:
     """The snapshot without the rows that were due; None: none was."""
     newest = context.snapshots.find_latest()
-    rule = record_rule(context.schema_at(newest))
-    if rule is None or newest is None:
+    due = expired_records(context.schema_at(newest), context.runtime.now_ms())
+    if due is None or newest is None:
         return None
-    due = MatchingRows(rule.expired(context.runtime.now_ms()))
-    done = write(WriteRequest(mode=WriteMode.REPLACE, replaces=due, identity=context.guard.identity))
+    done = write(
+        WriteRequest(mode=WriteMode.REPLACE, replaces=MatchingRows(due), identity=context.guard.identity)
+    )
     return None if done.is_empty else done.snapshot_id

@@ -1,6 +1,7 @@
 """Rows of one bucket become a batch: one version per key, in key order, ready for the merge with stored rows.
 
-CHANGE     repeated keys and retractions in a batch (options tablestore.duplicates, ignore-delete)
+CHANGE     repeated keys and retractions in a batch (options tablestore.duplicates, ignore-delete,
+           ignore-update-before)
 Steps      -U rows that say nothing go (unless the engine combines) → versions in merge order → merge engine
 REQUIRES   rows are checked and have the table's columns (routing.route_rows).
 INVARIANT  the outcome depends on the arrival of rows only where `tablestore.duplicates` = last says so.
@@ -182,10 +183,25 @@ def _stacked(
     return Batch(rows, newest, keys[newest], versions.retracts[newest], None, numbers[newest], None, stack)
 
 
+def written_mask(kinds: npt.NDArray[np.int8], traits: TableTraits) -> Mask | None:
+    """Which rows of a write count, by their kinds; None: all."""
+    if not traits.unwritten_kinds:
+        return None
+    gone = np.isin(kinds, list(traits.unwritten_kinds))
+    return ~gone if gone.any() else None
+
+
 def _accepted(
     rows: pa.Table, kinds: npt.NDArray[np.int8], keys: pl.DataFrame, traits: TableTraits
 ) -> tuple[pa.Table, npt.NDArray[np.int8], pl.DataFrame]:
     """Without the retractions that the table ignores. Raises FixData TS1657."""
+    unwritten = written_mask(kinds, traits)
+    if unwritten is not None:
+        rows, kinds, keys = (
+            rows.filter(pa.array(unwritten)),
+            kinds[unwritten],
+            keys.filter(pl.Series(unwritten)),
+        )
     rows, kinds, left = _accepted_stored(rows, kinds, np.arange(len(kinds)), traits)
     return rows, kinds, keys if len(left) == keys.height else keys[left]
 

@@ -1,7 +1,7 @@
 """Rows on their way to (partition, bucket): one pass, order of each key's rows kept.
 
-Steps      conform → partition codes and bucket numbers per row → stable sort by group, of small buckets by group and
-           key → slices
+Steps      conform → kinds, where a column has them → partition codes and bucket numbers per row → stable sort by group,
+           of small buckets by group and key → slices
 INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
            but for repeated keys, which only sorting finds (incoming_batch).
 """
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.format.bucket import assign_buckets
+from tablestore_engine.format.kind_column import kinds_of_column
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
@@ -49,11 +50,12 @@ def route_rows(
 ) -> tuple[RoutedRows, ...]:
     """Split a batch. `assigner`: of dynamic buckets; without it their rows are only split by partition.
 
-    Raises what conformed_rows.conform raises: FixData TS1602, TS1603, TS1604; and what BucketAssigner.assign raises.
+    Raises FixData TS1156, what conform raises (TS1602, TS1603, TS1604), and what BucketAssigner.assign raises.
     """
     made = conform(rows, schema, None if kinds is None else retracts(kinds))
     if not made.num_rows:
         return ()
+    kinds = kinds_of_column(made, schema) if kinds is None else kinds
     assigned = None if assigner is None else assigner.assign(made)
     groups, count = _groups(made, schema, assigned)
     if count == 1:

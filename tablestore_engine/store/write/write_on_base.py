@@ -137,7 +137,8 @@ class RowsWrite:
             kinds = checked_kinds(self.request, schema)
             if self.request.mode is WriteMode.OVERWRITE_STATIC:
                 rows = with_constants(rows, schema, self.request.partition)
-            self._routed[known] = route_rows(rows, kinds, self.request.schema_of_rows(schema), assigner)
+            rules = self.request.schema_of_rows(schema, has_kinds=self.request.kinds is not None)
+            self._routed[known] = route_rows(rows, kinds, rules, assigner)
         return self._routed[known]
 
     def _table(self, schema: TableSchema) -> TaskTable:

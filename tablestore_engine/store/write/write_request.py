@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from tablestore_engine.error_values import count_of, sql_literal
 from tablestore_engine.errors import FixData, FixRequest
 from tablestore_engine.format.column_default import without_defaults
+from tablestore_engine.format.kind_column import without_kind_column
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
@@ -112,10 +113,14 @@ class WriteRequest(CommitOptions):
     emptied: frozenset[bytes] = frozenset()
     early: ReceiveRows | None = None
 
-    def schema_of_rows(self, schema: TableSchema) -> TableSchema:
-        """By which rows are checked: a statement that writes all rows of a table without a key again leaves NULL in
-        those that it does not change, and has put defaults into the others.
+    def schema_of_rows(self, schema: TableSchema, *, has_kinds: bool) -> TableSchema:
+        """By which rows are checked. `has_kinds`: they bring their kinds, so no column is asked.
+
+        A statement that writes all rows of a table without a key again leaves NULL in those that it does not change,
+        and has put defaults into the others.
         """
+        if has_kinds or self.computed_from is not None:
+            schema = without_kind_column(schema)
         return schema if self.computed_from is None or schema.is_keyed else without_defaults(schema)
 
     @property

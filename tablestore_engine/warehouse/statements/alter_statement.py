@@ -36,7 +36,7 @@ from tablestore_engine.format.schema_change import (
     set_options,
 )
 from tablestore_engine.lsm.merge_options import check_merge_options
-from tablestore_engine.options import OPTIONS, check_options
+from tablestore_engine.options import OPTIONS, check_options, current_names, stored_text
 from tablestore_engine.sql.statement import (
     AddColumns,
     AlterAction,
@@ -181,9 +181,10 @@ def _not_null(action: AlterColumn) -> FixRequest:
 def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSchema:
     wanted = {key: value for key, value in changes.items() if value is not None}
     check_options(wanted, stored=schema.options)
+    changes = current_names(changes)
     for key, value in changes.items():
         known = OPTIONS.get(key)
-        if known is not None and not known.mutable and schema.options.get(key) != value:
+        if known is not None and not known.mutable and stored_text(schema.options, key) != value:
             if key != "changelog-producer" or not schema.is_keyed:
                 raise _fixed_option(schema, key, value)
             _check_producer(schema, value)

@@ -33,6 +33,7 @@ from tablestore_engine.errors import (
     Unsupported,
 )
 from tablestore_engine.format.capability import check_writable
+from tablestore_engine.format.kind_column import check_kinds_once
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
@@ -138,6 +139,8 @@ class TableWriter:
                 publishes=spec.publish,
                 chooses_buckets=chooses,
             )
+        if request.computed_from is None:
+            check_kinds_once(plan.schema, str(identifier), has_kinds=incoming.has_kinds)
         identity, found = seen.guard.identity, _found(seen)
         if plan.is_changed:
             self.logs.check_kept(identifier, found.schema, plan.schema)
@@ -312,7 +315,7 @@ class TableWriter:
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.context.layout,
-                schema=request.schema_of_rows(target),
+                schema=request.schema_of_rows(target, has_kinds=has_kinds),
                 states={(one.partition_bytes, one.bucket): one for one in seen.bucket_states(base)},
                 options=request.options_of_write,
                 picks=_picks(request),

@@ -32,7 +32,16 @@ from tablestore_engine.format.schema_change import (
 from tablestore_engine.format.schema_check import check_collations, check_schema
 from tablestore_engine.iceberg.schema_mapping import check_iceberg
 from tablestore_engine.lsm.merge_options import check_merge_options, engine_defaults
-from tablestore_engine.options import GIVEN_ONCE, OPTIONS, Option, OptionSet, OptionType, Scope, check_options
+from tablestore_engine.options import (
+    GIVEN_ONCE,
+    OPTIONS,
+    Option,
+    OptionSet,
+    OptionType,
+    Scope,
+    check_options,
+    current_names,
+)
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import has_log
@@ -78,7 +87,7 @@ def plan_target(
         check_collations(columns)
     columns = with_types(columns, current, on_schema_change)
     known = columns if current is None else [*current.fields, *columns]
-    spec = replace(spec, options=spelled_options(spec.options, known, table))
+    spec = replace(spec, options=spelled_options(current_names(spec.options), known, table))
     if current is None:
         first = take_options(_first_schema(columns, spec, new_uuid), spec.options)
         check_defaults(first)
@@ -282,7 +291,7 @@ def _with_options(schema: TableSchema, spec: TableSpec, table: str) -> TableSche
         if options.get(key) == value or key in GIVEN_ONCE:
             continue
         if known is not None and not known.mutable and not _may_begin(known, schema):
-            present = options.get(key, known.default)
+            present = OptionSet(options).find(known.key)
             if present == value:
                 continue
             raise FixRequest(

@@ -96,6 +96,8 @@ def test_every_own_key_may_stand_under_meta(key: str) -> None:
         "fields": {"v": {"stats_mode": "full"}},
         "default_aggregate_function": "sum",
         "ignore_delete": True,
+        "ignore_update_before": True,
+        "rowkind_field": "op",
         "changelog_producer": "lookup",
         "log_system": "kafka",
         "log_consistency": "transactional",

@@ -22,6 +22,7 @@ from tablestore_engine.options import OPTIONS, Scope
 
 GIVEN: dict[str, Any] = {
     "sequence_field": "at", "merge_engine": "first-row", "ignore_delete": True, "duplicates": "last",
+    "ignore_update_before": True, "rowkind_field": "op",
     "merge_update_columns": "v",
     "merge_exclude_columns": "v", "delete_when": "v = 1", "incremental_predicates": ["v > 1"],
 }  # fmt: skip

@@ -81,10 +81,9 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"changelog-producer": "full-compaction"}, True),
         ({"file.format": "orc"}, True),
         ({"file.format.per.level": "0:avro"}, True),
-        ({"rowkind.field": "v"}, True),
+        ({"rowkind.field": "id"}, True),
         ({"tag.automatic-creation": "watermark"}, True),
         ({"tag.period-formatter": "without_dashes", "tag.automatic-creation": "process-time"}, True),
-        ({"ignore-update-before": "true"}, True),
         ({"bucket-function.type": "other"}, True),
     ],
 )

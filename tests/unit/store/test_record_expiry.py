@@ -14,7 +14,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.store.expiry.record_time import check_record_rule, record_rule
+from tablestore_engine.store.expiry.record_time import check_record_rule, expired_records
 from tablestore_engine.store.table_store import TableStore
 from tests.doubles.faults import seeded_runtime
 from tests.unit.store.table_world import changes, changes_of, make_table, put, row, rows_of
@@ -91,12 +91,12 @@ def test_the_edge_is_a_whole_second(type_: str, expired: object, kept: object) -
         primary_keys=["id"],
         options=RULE,
     )
-    rule = record_rule(schema)
-    assert rule is not None
     epoch = dt.datetime(1970, 1, 1, tzinfo=dt.UTC if type_ == _ZONED else None)
     values = [epoch + one if isinstance(one, dt.timedelta) else one for one in (expired, kept, None)]
     rows = pa.Table.from_pylist([{"id": 1, "n": value} for value in values], schema=schema.arrow_schema())
-    mask = rule.expired((100 + HOUR) * 1000 + 999).bind(schema).mask(rows)
+    due = expired_records(schema, (100 + HOUR) * 1000 + 999)
+    assert due is not None
+    mask = due.bind(schema).mask(rows)
     assert mask.tolist() == [True, False, False]
 
 
@@ -109,11 +109,11 @@ def test_seconds_before_1970_are_cut_toward_zero(millis: int, oldest: int) -> No
         primary_keys=["id"],
         options=RULE,
     )
-    rule = record_rule(schema)
-    assert rule is not None
     column = pa.array([millis], pa.int64()).cast(pa.timestamp("ms"))
     rows = pa.table({"id": pa.array([1], pa.int32()), "n": column}, schema=schema.arrow_schema())
-    mask = rule.expired((oldest + HOUR) * 1000).bind(schema).mask(rows)
+    due = expired_records(schema, (oldest + HOUR) * 1000)
+    assert due is not None
+    mask = due.bind(schema).mask(rows)
     assert mask.tolist() == [int(millis / 1000) < oldest]
 
 

@@ -27,6 +27,8 @@ _OF_COLUMN = {
 _OF_TABLE = {
     "default_aggregate_function": "fields.default-aggregate-function",
     "ignore_delete": "ignore-delete",
+    "ignore_update_before": "ignore-update-before",
+    "rowkind_field": "rowkind.field",
 }
 
 

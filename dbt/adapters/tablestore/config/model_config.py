@@ -72,6 +72,8 @@ class TablestoreConfig(AdapterConfig):
     fields: dict[str, Any] | None = None
     default_aggregate_function: str | None = None
     ignore_delete: bool | None = None
+    ignore_update_before: bool | None = None
+    rowkind_field: str | None = None
     sequence_field: str | list[str] | None = None
     changelog_producer: str | None = None
     log_system: str | None = None

@@ -52,6 +52,8 @@ _ROWS = {
     "sequence_field":         (_A, _A, _A, _A, _A, _R, _R),
     "merge_engine":           (_A, _A, _A, _A, _A, _R, _R),
     "ignore_delete":          (_A, _A, _A, _A, _A, _R, _R),
+    "ignore_update_before":   (_A, _A, _A, _A, _A, _R, _R),
+    "rowkind_field":          (_A, _A, _A, _A, _A, _R, _R),
     "duplicates":             (_A, _A, _A, _A, _A, _R, _A),
     "merge_update_columns":   (_R, _A, _R, _R, _R, _R, _R),
     "merge_exclude_columns":  (_R, _A, _R, _R, _R, _R, _R),
@@ -67,6 +69,8 @@ NEUTRAL_OPTIONS: Mapping[str, str | None] = {
     "sequence.field": None,
     "merge-engine": "deduplicate",
     "ignore-delete": "false",
+    "ignore-update-before": "false",
+    "rowkind.field": None,
     "tablestore.duplicates": "refuse",
 }
 
@@ -92,6 +96,8 @@ def _given(table: ModelKeys) -> list[str]:
         "sequence_field": "sequence.field" in options,
         "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
         "ignore_delete": options.get("ignore-delete", "false") != "false",
+        "ignore_update_before": options.get("ignore-update-before", "false") != "false",
+        "rowkind_field": "rowkind.field" in options,
         "duplicates": options.get("tablestore.duplicates", "refuse") != "refuse",
         "delete_when": table.delete_when,
     }
