@@ -69,8 +69,8 @@ scan.max-splits-per-task scan.parallelism scan.partitions scan.plan-auto-tag-for
 scan.plan-sort-partition scan.primary-branch scan.split-enumerator.batch-size scan.split-enumerator.mode
 scan.tag-name scan.timestamp scan.watermark scan.watermark.alignment.group scan.watermark.alignment.max-drift
 scan.watermark.alignment.update-interval scan.watermark.emit.strategy scan.watermark.idle-timeout
-sequence.snapshot-ordering sink.clustering.by-columns sink.clustering.sample-factor
-sink.clustering.sort-in-cluster sink.clustering.strategy sink.committer-cpu sink.committer-memory
+sequence.snapshot-ordering sink.clustering.sample-factor
+sink.clustering.sort-in-cluster sink.committer-cpu sink.committer-memory
 sink.committer-operator-chaining sink.coordinator-commit.enabled sink.cross-partition.managed-memory
 sink.key-only-deletes.enabled sink.managed.writer-buffer-memory sink.operator-uid.suffix sink.parallelism
 sink.process-time-zone sink.savepoint.auto-tag sink.use-managed-memory-allocator sink.watermark-time-zone
