@@ -379,6 +379,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{IT}/s3/test_races.py::test_of_32_racing_claims_of_two_processes_one_wins",
         ),
         _has(
+            "ANALYZE: rows, distinct values, NULLs, bounds and lengths in `$statistics`",
+            f"{STORE}/test_analyze.py::test_random_tables_are_counted_as_an_oracle_counts_them",
+            f"{IT}/interop/test_watermarks.py::test_java_reads_our_statistics_and_keeps_them",
+        ),
+        _has(
             "Iceberg metadata, also in a catalog",
             f"{IT}/interop/test_iceberg.py::test_iceberg_in_java_reads_every_snapshot",
             f"{IT}/interop/test_iceberg_catalog.py::test_readers_of_the_catalog_see_each_commit",

@@ -26,6 +26,7 @@ STATEMENTS = (
     (f"insert overwrite {KEYED} select id, v from {KEYED} where id > 1", {2: "z", 3: "C", 9: "n"}),
     (f"restore table {KEYED} to version as of 1", {1: "a", 2: "b", 3: "c"}),
     (f"alter table {KEYED} set tblproperties ('file.compression' = 'gzip')", {1: "a", 2: "b", 3: "c"}),
+    (f"analyze table {KEYED} compute statistics for columns v, id", {1: "a", 2: "b", 3: "c"}),
     (f"truncate table {KEYED}", {}),
     (f"insert into {KEYED} (v, id) values ('q', 7)", {7: "q"}),
 )
@@ -71,6 +72,10 @@ def test_statements_change_the_branch_alone(
     assert table.fast_forward("dev").added == tuple(range(2, newest + 1))
     assert {row["id"]: row["v"] for row in table.to_arrow().to_pylist()} == statements[-1][1]
     assert table.verify() == ()
+    if name == "d.orders":  # ANALYZE on the branch: its statistics came along
+        assert table.system_table("statistics")["mergedRecordCount"].to_pylist() == [3]
+        engine.sql(f"analyze table {name} compute statistics")
+        assert table.system_table("statistics").to_pylist()[0]["mergedRecordCount"] == 1
 
 
 def test_statements_on_branches_that_are_none_change_nothing(engine: Engine) -> None:

@@ -127,7 +127,7 @@ def test_vacuum_lets_snapshots_go(engine: Engine, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "analyze table demo.orders compute statistics for all columns",
+        "analyze table demo.orders partition (id) compute statistics",
         "refresh table demo.orders",
         "cache table demo.orders",
         "uncache table if exists demo.orders",

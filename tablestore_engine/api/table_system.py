@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -16,6 +17,9 @@ from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_state, resolve_table
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.sql.table_version import TableVersion
+
+if TYPE_CHECKING:
+    from tablestore_engine.format.table_statistics import TableStatistics
 
 
 @dataclass(frozen=True, repr=False)
@@ -32,6 +36,17 @@ class TableSystem(TableHandle):
         from tablestore_engine.catalog.system_tables.known_tables import SYSTEM_TABLES
 
         return SYSTEM_TABLES
+
+    def analyze(self, columns: Sequence[str] | None = None) -> TableStatistics | None:
+        """Count rows, and values of columns (None: of all): `$statistics` has them, and other engines plan with them.
+
+        One commit that changes no row; None without a snapshot. Raises FixRequest TS1225, RetryError TS1226.
+
+        >>> found = orders.analyze()
+        >>> found.row_count, found.columns["id"].max, found.columns["region"].distinct_count
+        (3, '3', 2)
+        """
+        return self.warehouse.analyze(self.identifier, columns)
 
     def system_table(  # noqa: PLR0913 - words of one request, by name, each with a default
         self,

@@ -8,9 +8,9 @@ Rule       what has a meaning here does it (OPTIMIZE, VACUUM); what another engi
 from __future__ import annotations
 
 from tablestore_engine.sql.cursor import Cursor
-from tablestore_engine.sql.statement import NoEffect, Optimize, Statement, Vacuum
+from tablestore_engine.sql.statement import Analyze, NoEffect, Optimize, Statement, Vacuum
 
-_STATISTICS = "statistics are written with every commit"
+_STATISTICS = "ANALYZE TABLE name COMPUTE STATISTICS counts the whole table; partitions are not counted alone"
 _STATE = "each statement reads the newest snapshot, and keeps it until it ends"
 _RIGHTS = "rights on a table are those on its files; set them where the warehouse is stored"
 _WHY = {
@@ -36,8 +36,29 @@ def parse_no_effect(cursor: Cursor) -> Statement:
     named = next((token for token in cursor.tokens if token.is_word("AS")), None)
     if verb == "CACHE" and named is not None:
         cursor.fail("the end of the statement: a query is not cached", named)
+    if verb == "ANALYZE" and (analyzed := _analyze(cursor)) is not None:
+        return analyzed
     cursor.rest()
     return NoEffect(verb, _WHY[verb])
+
+
+def _analyze(cursor: Cursor) -> Analyze | None:
+    """ANALYZE TABLE name COMPUTE STATISTICS [NOSCAN | FOR …]; None for others, which have no effect."""
+    start = cursor.at
+    if cursor.accept("ANALYZE", "TABLE"):
+        name = cursor.table_name()
+        if cursor.accept("COMPUTE", "STATISTICS"):
+            if cursor.accept("FOR", "ALL", "COLUMNS"):
+                return Analyze(name, None)
+            if cursor.accept("FOR", "COLUMNS"):
+                return Analyze(
+                    name, cursor.names_in_parentheses() if cursor.sees_operator("(") else _names(cursor)
+                )
+            cursor.accept("NOSCAN")
+            if cursor.done:
+                return Analyze(name)
+    cursor.at = start
+    return None
 
 
 def parse_optimize(cursor: Cursor) -> Statement:

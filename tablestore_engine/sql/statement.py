@@ -307,6 +307,14 @@ class Optimize:
 
 
 @dataclass(frozen=True)
+class Analyze:
+    """ANALYZE TABLE name COMPUTE STATISTICS [FOR ALL COLUMNS | FOR COLUMNS a, b]; `columns` None: all."""
+
+    name: TableName
+    columns: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
 class Vacuum:
     """VACUUM name [RETAIN n HOURS] [DRY RUN]."""
 
@@ -339,6 +347,6 @@ class SessionSql:
 
 Statement = (
     CreateTable | CreateView | Drop | Insert | Delete | Update | Merge | Truncate | Restore | Alter
-    | CommentOn | CreateSchema | DropSchema | Show | Describe | DescribeHistory | Optimize | Vacuum | NoEffect
-    | Query | SessionSql | CreateFunction | DropFunction | DescribeFunction
+    | CommentOn | CreateSchema | DropSchema | Show | Describe | DescribeHistory | Optimize | Vacuum
+    | Analyze | NoEffect | Query | SessionSql | CreateFunction | DropFunction | DescribeFunction
 )  # fmt: skip

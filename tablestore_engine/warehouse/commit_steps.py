@@ -48,9 +48,11 @@ COMPACT = CommitSteps("compaction", LogCheck.NONE, Sends.ROWS)
 COMPACT_LEVEL_ZERO = CommitSteps("compaction that readers see", LogCheck.TABLE, Sends.ROWS)
 RESTORE = CommitSteps("restore", LogCheck.TABLE)
 RESCALE = CommitSteps("rescale", LogCheck.TABLE, sends_first=True)
+ANALYZE = CommitSteps("analysis", LogCheck.NONE, Sends.ROWS)
 CONVERT = CommitSteps("conversion", LogCheck.NONE, Sends.ROWS)
 PUBLISH_STAGED = CommitSteps("publication of a staged snapshot", LogCheck.STAGED, releases=True)
 EXPIRE_PARTITIONS = CommitSteps("expiry of partitions", LogCheck.TABLE, Sends.ROWS, expires=False)
 KINDS = (
-    WRITE, WRITE_UNSENT, COMPACT, COMPACT_LEVEL_ZERO, RESTORE, RESCALE, CONVERT, PUBLISH_STAGED, EXPIRE_PARTITIONS,
+    WRITE, WRITE_UNSENT, COMPACT, COMPACT_LEVEL_ZERO, RESTORE, RESCALE, ANALYZE, CONVERT, PUBLISH_STAGED,
+    EXPIRE_PARTITIONS,
 )  # fmt: skip

@@ -10,7 +10,7 @@ INVARIANT  before every commit that changes rows, and every claim of a staged on
 # ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
@@ -34,6 +34,7 @@ from tablestore_engine.spark.shard_executors import ShardExecutors
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.tasks.task_runner import run_tasks
 from tablestore_engine.warehouse.commit_steps import (
+    ANALYZE,
     COMPACT,
     COMPACT_LEVEL_ZERO,
     CONVERT,
@@ -58,6 +59,7 @@ from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
 if TYPE_CHECKING:
     from tablestore_engine.catalog.resolved_names import SnapshotRef
+    from tablestore_engine.format.table_statistics import TableStatistics
     from tablestore_engine.log.sink import ChangelogSystem
     from tablestore_engine.spark.resolver import Resolver
     from tablestore_engine.spark.spark_settings import SparkSettings
@@ -287,6 +289,25 @@ class Warehouse:
             return report_of(identifier, self.stores.get(identifier).rescale(buckets))
 
         return self.run_commit(identifier, RESCALE, commit)
+
+    def analyze(self, identifier: Identifier, columns: Sequence[str] | None = None) -> TableStatistics | None:
+        """Statistics of the newest snapshot in a commit without rows; `columns` None: of all. None: no snapshot.
+
+        Raises as store.analyze.
+        """
+        from tablestore_engine.store.analyze import analyze
+
+        found: list[TableStatistics | None] = []
+
+        def commit() -> WriteReport:
+            statistics, done = analyze(self.stores.get(identifier), columns)
+            found.append(statistics)
+            if done is None:
+                return WriteReport(identifier, None, is_empty=True)
+            return replace(report_of(identifier, done), is_empty=True)
+
+        self.run_commit(identifier, ANALYZE, commit)
+        return found[-1]
 
     def convert(self, identifier: Identifier, buckets: int | None = None) -> WriteReport:
         """Deletion vectors and fixed buckets for a table of another engine. Raises as store.conversion, TS1577."""

@@ -45,6 +45,7 @@ class Planned:
     """What one snapshot changes. `then_again`: a preparing step, after which planning goes on (fold, level 0).
 
     `is_forced` commits even without any change (a schema change). `is_borrowed`: the data files are not this commit's.
+    `statistics`: the file of ANALYZE that the snapshot names.
     """
 
     kind: CommitKind
@@ -56,6 +57,7 @@ class Planned:
     claims_schema: bool = False
     operation: str | None = None
     is_borrowed: bool = False
+    statistics: str | None = None
 
     @property
     def is_nothing(self) -> bool:
@@ -276,4 +278,6 @@ def _changelog_rows(planned: Planned) -> int:
 
 def _carried_statistics(base: Snapshot | None, planned: Planned) -> str | None:
     """ANALYZE results stay until the schema changes (format.md#snapshots)."""
+    if planned.statistics is not None:
+        return planned.statistics
     return base.statistics if base is not None and base.schema_id == planned.schema.id else None

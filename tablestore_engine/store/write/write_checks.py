@@ -39,7 +39,10 @@ def check_unmoved(context: TableContext, base: Snapshot | None, request: WriteRe
             raise _moved(context, start, "it was taken back, another one has its number now")
     for number in range(start + 1, newest + 1):
         snapshot = context.snapshots.get(number)
-        if snapshot.commit_kind is not CommitKind.COMPACT or snapshot.changelog_manifest_list is not None:
+        if (
+            snapshot.commit_kind not in (CommitKind.COMPACT, CommitKind.ANALYZE)
+            or snapshot.changelog_manifest_list is not None
+        ):
             raise _moved(context, start, f"snapshot {number} came since")
 
 

@@ -34,6 +34,14 @@ def vacuum(run: RunningStatement, s: sql.Vacuum) -> StatementResult:
     return StatementResult(_lines(*done))
 
 
+def analyze(run: RunningStatement, s: sql.Analyze) -> StatementResult:
+    """Rows and values are counted, and stored with a snapshot that changes no row."""
+    if _waits(run, s.name):
+        return _waiting("ANALYZE", s.name)
+    run.schema(s.name)
+    return StatementResult(_lines(run.actions.analyze(*run.place(s.name), s.columns)))
+
+
 def no_effect(_: RunningStatement, s: sql.NoEffect) -> StatementResult:
     """Nothing."""
     return StatementResult(notice=f"{s.verb} has no effect: {s.why}")

@@ -113,6 +113,7 @@ _RUNNERS: dict[type, Callable[[RunningStatement, Any], StatementResult]] = {
     sql.DescribeHistory: _describe_history,
     sql.Optimize: maintenance_statements.optimize,
     sql.Vacuum: maintenance_statements.vacuum,
+    sql.Analyze: maintenance_statements.analyze,
     sql.NoEffect: maintenance_statements.no_effect,
     sql.Query: _query,
     sql.SessionSql: _session,

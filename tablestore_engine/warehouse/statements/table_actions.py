@@ -183,6 +183,16 @@ class TableActions:
         warehouse, identifier = self._place(database, table)
         return warehouse.compact(identifier, request).summary()
 
+    def analyze(self, database: str, table: str, columns: Sequence[str] | None) -> str:
+        """Count rows, and values of columns (None: of all); what was counted."""
+        warehouse, identifier = self._place(database, table)
+        found = warehouse.analyze(identifier, columns)
+        if found is None:
+            return "there is no snapshot to count"
+        return (
+            f"{found.row_count} rows and {len(found.columns)} columns of snapshot {found.snapshot_id} counted"
+        )
+
     def vacuum(
         self, database: str, table: str, *, retain_hours: float | None, dry_run: bool
     ) -> tuple[str, str]:

@@ -141,6 +141,21 @@ def test_iceberg_sync_writes_what_is_missing(run: Run, engine: Engine) -> None:
     assert "0 snapshots added" in run("iceberg", "sync", "demo.orders").out
 
 
+def test_analyze_counts_rows_and_columns(run: Run, engine: Engine) -> None:
+    """All columns, or some; a column that is none is refused, and no snapshot is made."""
+    done = run("analyze", "demo.orders", "--columns", "order_id", "--json").json["statistics"]
+    table = engine.table("demo.orders")
+    assert done["row_count"] == len(table)
+    assert [*done["columns"]] == ["order_id"]
+    assert (
+        f"{len(table)} rows, {len(table.schema.fields)} columns of snapshot"
+        in run("analyze", "demo.orders").out
+    )
+    before = table.snapshot_ids()
+    assert "TS1225" in run("analyze", "demo.orders", "--columns", "order_id, nothing").err
+    assert table.snapshot_ids() == before
+
+
 def test_certify_compares_readers(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A right reader and status 0; a wrong one is named with what is wrong, and the status is 1."""
     done = run("certify", "demo.orders", "--with", "pypaimon-rust", "--snapshot", "1", "--json")

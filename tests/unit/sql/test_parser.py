@@ -6,11 +6,13 @@ from __future__ import annotations
 import pytest
 
 from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.sql.maintenance_parser import _WHY
 from tablestore_engine.sql.parser import parse
 from tablestore_engine.sql.statement import (
     AddColumns,
     Alter,
     AlterColumn,
+    Analyze,
     ColumnDefinition,
     CommentOn,
     CreateSchema,
@@ -115,7 +117,11 @@ KNOWN: list[tuple[str, Statement]] = [
     ("optimize d.t where day = '2026-01-01' zorder by (a, b)", Optimize(T, True, ("a", "b"))),
     ("vacuum d.t", Vacuum(T)),
     ("vacuum d.t retain 1.5 hours dry run", Vacuum(T, 1.5, dry_run=True)),
-    ("analyze table d.t compute statistics for all columns", NoEffect("ANALYZE", "statistics are written with every commit")),
+    ("analyze table d.t compute statistics for all columns", Analyze(T, None)),
+    ("analyze table d.t compute statistics noscan", Analyze(T)),
+    ("analyze table d.t compute statistics for columns a, `b c`", Analyze(T, ("a", "b c"))),
+    ("analyze table d.t partition (p) compute statistics", NoEffect("ANALYZE", _WHY["ANALYZE"])),
+    ("analyze tables in d compute statistics", NoEffect("ANALYZE", _WHY["ANALYZE"])),
     ("select * from None.d.t", Query("select * from d.t")),
     ("select 'insert into x' from insert_into", Query("select 'insert into x' from insert_into")),
     ("(select 1) union (select 2)", Query("(select 1) union (select 2)")),

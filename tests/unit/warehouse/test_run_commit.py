@@ -16,6 +16,7 @@ from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.store.stage.staging import Staging
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.warehouse.commit_steps import (
+    ANALYZE,
     COMPACT,
     COMPACT_LEVEL_ZERO,
     CONVERT,
@@ -124,6 +125,7 @@ def test_a_step_that_fails_ends_it(steps: Steps, fails: str, error: type[Excepti
 AROUND = {
     WRITE: ["commit", "publish", "expire"],
     WRITE_UNSENT: ["commit", "expire unpublished"],
+    ANALYZE: ["commit", "publish", "expire"],
     COMPACT: ["commit", "publish", "expire"],
     COMPACT_LEVEL_ZERO: ["check", "commit", "publish", "expire"],
     RESTORE: ["check", "commit", "publish", "expire"],
