@@ -145,7 +145,9 @@ def current_names(options: Mapping[str, T]) -> dict[str, T]:
 
 def stored_text(values: Mapping[str, str], key: str) -> str | None:
     """The text that a table sets for `key`, under whichever of its names: as Paimon looks for it."""
-    names = (key, *OPTIONS[key].old_keys) if key in OPTIONS else (key,)  # those of other engines have one name
+    names = (
+        (key, *OPTIONS[key].old_keys) if key in OPTIONS else (key,)
+    )  # those of other engines have one name
     return next((values[name] for name in names if name in values), None)
 
 

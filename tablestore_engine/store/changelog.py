@@ -168,7 +168,7 @@ class ChangelogReader:
             return  # the changes of these rows come with the compaction that takes them in: never twice
         if is_combined(schema):
             raise _no_changes(snapshot, traits.merge_engine_name)
-        is_row = not schema.is_keyed or (traits.merge_engine.newest_wins and not traits.sequence_fields)
+        is_row = not schema.is_keyed or _is_row(traits)
         for entry in self.context.manifests.read_entries(snapshot.delta_manifest_list):
             if entry.kind is FileKind.ADD:
                 if entry.file.level == 0 and not is_row:
@@ -276,7 +276,23 @@ class ChangelogReader:
         """Visible rows of the files that the snapshot added: a stage of several writes hides some of its own."""
         if not added:
             return []
-        return [file for file in self._told_files(snapshot, own) if file.meta.file_name in added]
+        told = [file for file in self._told_files(snapshot, own) if file.meta.file_name in added]
+        return told + self._hidden_overwrite(snapshot, own)
+
+    def _hidden_overwrite(self, snapshot: Snapshot, own: TableSchema) -> list[StoredFile]:
+        """Level 0 of an overwrite, which readers see after a compaction: no later snapshot has these changes where
+        the producer tells level 0 at once. Raises Unsupported TS1669 where older rows of level 0 go, or are merged.
+        """
+        traits = TableTraits(own)
+        if snapshot.commit_kind is not CommitKind.OVERWRITE or not traits.has_inbox or traits.told_level:
+            return []
+        entries = self.context.manifests.read_entries(snapshot.delta_manifest_list)
+        raw = [entry for entry in entries if entry.file.level == 0 and entry.bucket != POSTPONE_BUCKET]
+        if any(one.kind is FileKind.DELETE or one.file.delete_row_count for one in raw):
+            raise _no_changes(snapshot, traits.merge_engine_name)
+        if raw and not _is_row(traits):
+            raise _no_changes(snapshot, traits.merge_engine_name)
+        return list(self.context.scanner.stored_files(raw, PartitionSpec.of(own)))
 
     def _gone(self, snapshot: Snapshot, removed: Collection[str], own: TableSchema) -> list[StoredFile]:
         """Rows that were visible before this snapshot: of files that it removed, or that its vectors hide.
@@ -342,6 +358,11 @@ class ChangelogReader:
                 fix="read the table instead; keep more snapshots of it",
             )
         return previous
+
+
+def _is_row(traits: TableTraits) -> bool:
+    """Whether a row of level 0 is the row of its key, whatever is stored."""
+    return traits.merge_engine.newest_wins and not traits.sequence_fields
 
 
 def _no_changes(snapshot: Snapshot, engine: str) -> Unsupported:

@@ -269,7 +269,8 @@ def _index(kind: str) -> Callable[[Draft], None]:
 
 def _clustered(draft: Draft) -> None:
     draft.need(fits=not draft.is_keyed and draft.options.get("bucket") == "-1")
-    draft.options["clustering.columns"] = "id"
+    draft.columns["l_int"] = "INT"
+    draft.options["clustering.columns"] = "id,l_int"
     draft.options["clustering.strategy"] = draft.chance.choice(("order", "zorder", "hilbert"))
 
 

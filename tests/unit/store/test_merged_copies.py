@@ -190,6 +190,28 @@ def test_level_zero_has_changes_where_the_newest_row_is_the_row(
             differences(store, store.latest())
 
 
+@pytest.mark.parametrize("producer", ["none", "input", "lookup"])
+def test_rows_of_an_overwrite_in_level_zero_are_told_once(tmp_path: Path, producer: str) -> None:
+    """With its snapshot, if the producer tells level 0 at once; by `lookup` with the compaction that shows them."""
+    options = {"deletion-vectors.enabled": "true", "changelog-producer": producer}
+    store = make_table(tmp_path, options=options)
+    put(store, row(1, "a", 5), row(2, "a", 6))
+    _foreign(store, [row(2, "a", 6), row(3, "b", 7)], [INSERT] * 2, CommitKind.OVERWRITE, level=0)
+    told = {(DELETE, 1, 5): 1, (DELETE, 2, 6): 1}
+    if producer != "lookup":
+        told = {(DELETE, 1, 5): 1, (INSERT, 3, 7): 1}
+    assert differences(store, store.latest()) == told
+
+
+def test_an_overwrite_of_waiting_rows_is_refused(tmp_path: Path) -> None:
+    """Rows of level 0 were told and never visible: what goes with them is not known (TS1669)."""
+    store = make_table(tmp_path, options={"deletion-vectors.enabled": "true", "changelog-producer": "none"})
+    foreign_level_zero(store, [row(1, "a", 5)], [INSERT])
+    _foreign(store, [row(2, "b", 7)], [INSERT], CommitKind.OVERWRITE, level=0)
+    with pytest.raises(Unsupported, match="TS1669"):
+        differences(store, store.latest())
+
+
 def differences(store: TableStore, snapshot: Snapshot | None) -> Mapping[tuple[int, int, int], int]:
     """(kind, id, n) of the changes of a snapshot, counted."""
     assert snapshot is not None
