@@ -243,10 +243,17 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "dynamic buckets, the number of buckets chosen at creation",
             f"{IT}/interop/test_in_turns.py::test_both_assign_dynamic_buckets_in_turns",
         ),
+        _has(
+            "keys across partitions, with fixed and dynamic buckets",
+            f"{STORE}/test_key_moves.py::test_random_history_has_each_key_once",
+            f"{IT}/interop/test_keys_across_partitions.py::test_both_move_keys_in_turns",
+            note="not with sequence.field, nor (deduplicate) with ignore-delete; index-ttl has no effect",
+        ),
         _reads(
-            "keys across partitions",
-            "finding the old partition of a key needs an index",
-            "key across partitions",
+            "a Kafka log of keys across partitions",
+            "the delete in the old partition and the new row may come in any order",
+            "log of keys across partitions",
+            test=f"{UNIT}/format/test_capability.py::test_shapes_that_are_only_read",
         ),
         _reads(
             "fixed buckets without a key",

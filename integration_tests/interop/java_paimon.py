@@ -180,8 +180,11 @@ class JavaPaimon:
             builder.withOverwrite({key: str(value) for key, value in overwrite.items()})
         write = self._writer(builder)
         listed = list(kinds) if kinds is not None else ["+I"] * rows.num_rows
-        if self._bucket_mode(table) == "HASH_DYNAMIC":
+        mode = self._bucket_mode(table)
+        if mode == "HASH_DYNAMIC":
             self._write_dynamic(table, write, rows, listed)
+        elif mode == "KEY_DYNAMIC":
+            self._write_across(table, write, rows, listed)
         else:
             self.jvm.feed(rows, listed, self._row_type(table), write)
         return Prepared(builder, write, write.prepareCommit())
@@ -239,6 +242,19 @@ class JavaPaimon:
             extractor.setRecord(row)
             bucket = assigner.assign(extractor.partition(), extractor.trimmedPrimaryKey().hashCode())
             write.write(row, bucket)
+
+    def _write_across(self, table: Any, write: Any, rows: pa.Table, kinds: list[str]) -> None:
+        """Keys across partitions: Java's own assigner, with the keys of the newest snapshot, as its batch jobs do."""
+        assigner = self._paimon.crosspartition.GlobalIndexAssigner(table)
+        assigner.open(1 << 20, self._io_manager(), 1, 0, self.jvm.writer_of_buckets(write))
+        keys = self._paimon.crosspartition.IndexBootstrap(table)
+        keys.bootstrap(
+            1, 0, self.jvm.consumer("crosspartition.GlobalIndexAssigner", "bootstrapKey", assigner)
+        )
+        for row in self.jvm.rows(rows, kinds, self._row_type(table)):
+            assigner.processInput(row)
+        assigner.endBoostrap(True)
+        assigner.close()
 
     def _compact_append(self, table: Any) -> None:
         builder = self._paimon.table.sink.BatchWriteBuilderImpl(table)

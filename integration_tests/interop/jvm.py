@@ -169,6 +169,22 @@ class Jvm:
         )
         return self._lookup.findVirtual(self.type(owner), name, kind)
 
+    def consumer(self, owner: str, name: str, target: Any) -> Any:
+        """A java Consumer of rows that calls a method of `target`."""
+        consumer = self.java.lang.Class.forName(_CONSUMER)
+        handle = self._method(owner, name, ROW).bindTo(target)
+        return self.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(consumer, handle)
+
+    def writer_of_buckets(self, write: Any) -> Any:
+        """A java BiConsumer of rows and buckets that calls `write(InternalRow, int)`."""
+        handles, names = self.java.lang.invoke, self.java.lang.Class.forName
+        kind = handles.MethodType.methodType(
+            self.java.lang.Void.TYPE, names(ROW), self._classes(self.java.lang.Integer.TYPE)
+        )
+        handle = self._lookup.findVirtual(self.type("table.sink.TableWrite"), "write", kind).bindTo(write)
+        consumer = names("java.util.function.BiConsumer")
+        return handles.MethodHandleProxies.asInterfaceInstance(consumer, handle)
+
     def _drain(self, reader: Any, handle: Any) -> None:
         """Give every row of a reader to the handle; the loop runs in the JVM."""
         consumer = self.java.lang.Class.forName(_CONSUMER)

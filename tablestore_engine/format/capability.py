@@ -135,10 +135,9 @@ def _bucket(wanted: Callable[[TableSchema, int], bool]) -> Detect:
     return detect
 
 
-def _loose_key(schema: TableSchema) -> str | None:
-    """A primary key without all partition columns: one key may move between partitions."""
-    outside = [key for key in schema.partition_keys if key not in schema.primary_keys]
-    return f"partition column {outside[0]} outside the primary key" if schema.is_keyed and outside else None
+def _log_of(schema: TableSchema) -> str | None:
+    system = schema.options.get("log.system", "none")
+    return f"log.system={system}" if system.strip().lower() != "none" else None
 
 
 def _no_bucket_key(schema: TableSchema) -> str | None:
@@ -195,8 +194,10 @@ CAPABILITIES: tuple[Capability, ...] = (
     ),
     Capability("bucket count", _bucket(lambda _s, n: n == 0 or n < POSTPONE_BUCKET), "no such bucket mode"),
     Capability(
-        "key across partitions", _loose_key, "finding the old partition of a key needs an index", read=True,
-        fix="copy it into a table whose primary key has all partition columns, or into one without partitions",
+        "log of keys across partitions",
+        lambda schema: _log_of(schema) if schema.crosses_partitions else None,
+        "the delete in the old partition and the new row may come in any order", read=True,
+        fix="leave log.system out: streams read the changelog of the files",
     ),
     Capability(
         "fixed buckets without key", _no_bucket_key,

@@ -65,7 +65,12 @@ class TableSchema:
     @property
     def has_dynamic_buckets(self) -> bool:
         """Whether a hash index says in which bucket a key lies."""
-        return self.is_keyed and self.bucket_count == -1
+        return self.is_keyed and self.bucket_count == -1 and not self.crosses_partitions
+
+    @property
+    def crosses_partitions(self) -> bool:
+        """Whether a key may move between partitions: the primary key lacks a partition column."""
+        return self.is_keyed and not set(self.partition_keys) <= set(self.primary_keys)
 
     @property
     def bucket_count(self) -> int:
@@ -267,6 +272,9 @@ def check_keys(schema: TableSchema) -> None:
         raise _bad_key(
             "primary key", ", ".join(schema.primary_keys), "every key column is a partition column"
         )
+    if schema.crosses_partitions and groups["sequence.field"]:
+        why = "versions of a key in two partitions are not compared, so the primary key must have all partition columns"
+        raise _bad_key("sequence.field", ", ".join(groups["sequence.field"]), why)
     for name in groups["bucket-key"]:
         if name in schema.partition_keys:
             raise _bad_key("bucket-key", name, "a partition column cannot be a bucket key")

@@ -77,7 +77,10 @@ class Aggregation:
 def make_aggregation(schema: TableSchema) -> Aggregation:
     """The engine of a table. Raises Unsupported TS1661, TS1667; FixRequest TS1662, TS1665, TS1672."""
     options, fields = OptionSet(schema.options), FieldOptions(schema.options)
-    sequence, keys = options.columns("sequence.field"), {*schema.primary_keys}
+    sequence, keys = (
+        options.columns("sequence.field"),
+        {*schema.primary_keys, *schema.partition_keys},
+    )
     functions = {
         field.name: Last(skips_null=False)
         if field.name in sequence

@@ -25,7 +25,7 @@ def make_partial_update(schema: TableSchema) -> PartialUpdate:
     """The engine of a table. Raises FixRequest TS1658, TS1662, TS1665, TS1672; Unsupported TS1661, TS1667."""
     options, fields = OptionSet(schema.options), FieldOptions(schema.options)
     functions = _functions(schema, fields)
-    groups, seen = [], dict.fromkeys(schema.primary_keys, "the key")
+    groups, seen = [], dict.fromkeys((*schema.primary_keys, *schema.partition_keys), "the key")
     for key, parsed in fields.keys("sequence-group").items():
         columns = tuple(part.strip() for part in schema.options[key].split(","))
         for name in (*parsed.columns, *columns):
@@ -49,7 +49,7 @@ def _functions(schema: TableSchema, fields: FieldOptions) -> Mapping[str, Aggreg
     named = {
         field.name: fields.function(field.name)
         for field in schema.fields
-        if field.name not in schema.primary_keys
+        if field.name not in (*schema.primary_keys, *schema.partition_keys)
     }
     sequence = {name for parsed in fields.keys("sequence-group").values() for name in parsed.columns}
     return {

@@ -18,22 +18,27 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql import types as st
 from pyspark.sql.pandas.functions import arrow_udf
 
 from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, task_placement, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
+from tablestore_engine.spark.placed_rows import ADDED_COLUMNS, BUCKET_COLUMN, run_places
 from tablestore_engine.spark.spooled_rows import shares_disk, spool
 from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
-from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
+from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.table_traits import TableTraits
+from tablestore_engine.store.write.key_moves import KeyMoves
 
+_ADDED_TYPES = (st.ByteType(), st.IntegerType(), st.BinaryType())
 TASK_COLUMN = "__ts_task"
 SMALL_ROWS = 1_000_000
 _TASK_BYTES = 256 << 20
@@ -119,6 +124,8 @@ def write_distributed(frame: DataFrame, job: WriteJob, scratch: Path) -> list[Bu
     if may_speculate(session.sparkContext):
         job = replace(job, early=None)
     try:
+        if job.places is not None:
+            frame, job = _placed(frame, job.places), replace(job, kind_column=ROW_KIND_COLUMN)
         routed = _routed(frame, job) if job.has_buckets else frame
         task = functools.partial(_run_task, job)
         rows = routed.mapInArrow(task, write_job.OUTCOME_DDL).collect()
@@ -138,7 +145,11 @@ def _run_task(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.R
 def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:
     """Rows with their bucket, each bucket in one Spark partition, neighbours in different ones."""
     schema = job.schema
-    with_bucket = _with_bucket(frame, schema) if job.assigner is None else _with_assigned(frame, job.assigner)
+    with_bucket = frame
+    if job.assigner is not None:
+        with_bucket = _with_assigned(frame, job.assigner)
+    elif schema.bucket_count > 0:
+        with_bucket = _with_bucket(frame.drop(BUCKET_COLUMN), schema)
     partitions = list(schema.partition_keys)
     groups = None if partitions or job.assigner is not None else schema.bucket_count
     cores = frame.sparkSession.sparkContext.defaultParallelism
@@ -146,8 +157,26 @@ def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:
     spread: Column = sf.col(BUCKET_COLUMN).cast("bigint")
     if partitions:
         spread = spread + sf.hash(*(sf.col(_quoted(name)) for name in partitions)).cast("bigint")
+    spread = sf.coalesce(spread, sf.lit(0))  # a failure of the pass that placed the rows has no key
     numbered = with_bucket.withColumn(TASK_COLUMN, sf.pmod(spread, sf.lit(tasks)).cast("int"))
     return numbered.repartitionById(tasks, TASK_COLUMN).drop(TASK_COLUMN)
+
+
+def _placed(frame: DataFrame, moves: KeyMoves) -> DataFrame:
+    """The rows where they belong whose keys may be stored in other partitions; all rows of a key are in one task."""
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    tasks = plan_route(replace(input_size(frame), may_grow=True), cores=cores, groups=None).tasks
+    keys = [sf.col(_quoted(name)) for name in moves.schema.primary_keys]
+    names = [name for name in frame.columns if name != ROW_KIND_COLUMN]
+    struct = st.StructType([st.StructField(one, frame.schema[one].dataType) for one in names])
+    for name, type_ in zip((name for name, _ in ADDED_COLUMNS), _ADDED_TYPES, strict=True):
+        struct = struct.add(name, type_)
+    return frame.repartition(tasks, *keys).mapInArrow(functools.partial(_run_places, moves), struct)
+
+
+def _run_places(moves: KeyMoves, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Runs in the worker, as _run_task."""
+    return run_places(moves, batches)
 
 
 def _quoted(name: str) -> str:

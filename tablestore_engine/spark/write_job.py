@@ -20,6 +20,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tablestore_engine.spark.placed_rows import BUCKET_COLUMN, take_places
 from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
 from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
@@ -32,8 +33,8 @@ from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.tasks.small_upserts import group_upserts
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_group
 from tablestore_engine.store.write.dynamic_buckets import with_hashes
+from tablestore_engine.store.write.key_moves import KeyMoves
 
-BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
 _OUTCOME = pa.schema([("outcome", pa.binary())])
 
@@ -46,7 +47,7 @@ class WriteJob:
     is not shuffled: its tasks share buckets, so what gives way there is decided once, by the driver.
     `kind_column` names the column of row kinds (bytes 0-3), None when every row is put. `limit`: of the log, if any.
     `early`: who gets changelog rows before the commit, as task_outcomes.dump_receiver has it. `assigner`: of dynamic
-    buckets.
+    buckets. `places`: of keys across partitions; then rows come as placed_rows.run_places gives them.
     """
 
     fileio: FileIO
@@ -59,16 +60,27 @@ class WriteJob:
     limit: RowLimit | None = None
     early: bytes | None = field(default=None, repr=False)
     assigner: BucketAssigner | None = None
+    places: KeyMoves | None = None
 
     @property
     def has_buckets(self) -> bool:
         """Whether the bucket of a row is known by its key."""
-        return self.assigner is not None or self.schema.bucket_count > 0
+        return self.assigner is not None or self.places is not None or self.schema.bucket_count > 0
 
     def plan(self, routed: Sequence[RoutedRows]) -> tuple[BucketTask, ...]:
         """The tasks of these rows. Pure."""
-        table = TaskTable(self.layout, TableTraits(self.schema, self.options))
-        return plan_rows(table, routed, self.states, self.picks if self.schema.is_keyed else None)
+        options = self.options if self.places is None else self.places.task_options
+        table = TaskTable(self.layout, TableTraits(self.schema, options))
+        picks = self.picks if self.schema.is_keyed else None
+        if self.places is None or picks is None:
+            return plan_rows(table, routed, self.states, picks)
+        return tuple(
+            task
+            for one in routed
+            for task in plan_rows(
+                table, [one], self.states, picks if self.places.replaces_in(one.partition_bytes) else None
+            )
+        )
 
 
 def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -78,7 +90,13 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         return
     rows = pa.Table.from_batches(held)
     held.clear()
-    if BUCKET_COLUMN in rows.column_names:
+    given = None
+    if job.places is not None:
+        rows, given, failure = take_places(rows)
+        if failure is not None:
+            yield _answer([failure])
+            return
+    elif BUCKET_COLUMN in rows.column_names:
         rows = rows.drop_columns([BUCKET_COLUMN])
     kinds = None
     if job.kind_column is not None:
@@ -90,7 +108,7 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         check_here()
         if job.limit is not None:
             job.limit.check(rows, job.schema)
-        routed = route_rows(rows, kinds, job.schema, job.assigner)
+        routed = route_rows(rows, kinds, job.schema, job.assigner, given)
         tasks = job.plan(routed)
         for places in group_upserts(tasks):
             changes = run_group([tasks[place] for place in places], access)
@@ -98,4 +116,8 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
             outcomes += map(encode_change, named)  # those before a failure count
     except TablestoreError as error:
         outcomes.append(encode_failure(error))
-    yield pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)
+    yield _answer(outcomes)
+
+
+def _answer(outcomes: Sequence[bytes]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(outcomes, pa.binary())], schema=_OUTCOME)

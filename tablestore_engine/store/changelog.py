@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -110,7 +111,9 @@ class ChangelogReader:
         snapshot's), or some of them.
         """
         own = self.context.schemas.get(snapshot.schema_id)
-        if self._is_difference(snapshot, own):
+        if own.crosses_partitions:
+            found = self._deletes_first(snapshot, own, schema or own, columns)
+        elif self._is_difference(snapshot, own):
             found = self._difference_batches(snapshot, own, schema or own, columns)
         else:
             found = self._stored_batches(snapshot, own, schema or own, columns, skip)
@@ -120,6 +123,19 @@ class ChangelogReader:
             skip -= batch.rows.num_rows - rows.num_rows
             if rows.num_rows:
                 yield replace(batch, rows=rows)
+
+    def _deletes_first(
+        self, snapshot: Snapshot, own: TableSchema, schema: TableSchema, columns: Sequence[str] | None
+    ) -> Iterator[ChangelogBatch]:
+        """A key that moves is deleted in one partition and inserted in another: who replays it needs that order."""
+        for takes_deletes in (True, False):
+            if self._is_difference(snapshot, own):
+                found = self._difference_batches(snapshot, own, schema, columns)
+            else:
+                found = self._stored_batches(snapshot, own, schema, columns, 0)
+            for batch in found:
+                is_delete = np.asarray(batch.rows.column(ROW_KIND_COLUMN)) == RowKind.DELETE
+                yield replace(batch, rows=batch.rows.filter(pa.array(is_delete == takes_deletes)))
 
     def files(self, snapshot: Snapshot) -> tuple[StoredFile, ...] | None:
         """Files whose rows are the changes, with kinds where there is a key; None: only `read` gives them."""

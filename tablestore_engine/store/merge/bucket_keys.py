@@ -29,6 +29,8 @@ def sorted_keys(rows: pa.Table, schema: TableSchema) -> pl.DataFrame:
 def keys_of_partition(keys: pa.Table, partition: tuple[object, ...], schema: TableSchema) -> pa.Table:
     """Of rows of the whole primary key those of one partition, without the partition's columns."""
     for field, value in zip(schema.fields_of(schema.partition_keys), partition, strict=True):
+        if field.name not in schema.primary_keys:  # such a key may lie in each partition
+            continue
         wanted = arrow_values([value], field.type)[0]
         keys = keys.filter(pc.fill_null(pc.equal(keys.column(field.name), wanted), False))
     return keys.select(list(schema.trimmed_primary_keys))

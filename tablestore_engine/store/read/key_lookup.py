@@ -24,13 +24,17 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.key_order import order_columns, order_permutation, starts_of_groups
 from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, sorted_keys
 from tablestore_engine.store.merge.lookup import KeyCache, find_hits, may_hit
+from tablestore_engine.store.merge.stored_keys import find_keys
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
+from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_condition import BoundCondition
 
@@ -53,6 +57,8 @@ def find_rows(
     `routed_by`: the schema whose buckets the files have, when the plan's has more by now. Memory holds the rows that
     are found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
     """
+    if plan.schema.crosses_partitions:
+        return _find_anywhere(fileio, plan, keys, columns, cache)
     schema, files_read = plan.schema, plan.files
     if (routed_by or schema).bucket_count < 1:  # a key may lie in any bucket of its partition
         files_read = tuple(replace(file, bucket=0) for file in files_read)
@@ -71,6 +77,22 @@ def find_rows(
         ]
         found += fileio.run_together(reads)
     return pa.concat_tables(found)
+
+
+def _find_anywhere(
+    fileio: FileIO, plan: ScanPlan, keys: pa.Table, columns: Sequence[str] | None, cache: KeyCache | None
+) -> pa.Table:
+    """The same of keys that do not say in which partition they lie."""
+    schema = plan.schema
+    reader = FileReader(fileio, schema, None if cache is None else cache.footers)
+    deletes = np.ones(keys.num_rows, np.bool_)  # nothing but the key is asked of such rows
+    made = conform(keys, schema, deletes).select(schema.primary_keys)
+    frame = order_columns(made, schema.primary_keys)
+    order = order_permutation(frame)
+    made = take_rows(made, order[starts_of_groups(frame[order])])
+    hits = find_keys(reader, plan.files, made, cache, remembers=False)
+    reads = [partial(reader.read_positions, hit.file, hit.positions, columns, parallel=True) for hit in hits]
+    return pa.concat_tables([result_schema(schema, columns).empty_table(), *fileio.run_together(reads)])
 
 
 def keys_by_file(

@@ -170,20 +170,8 @@ class BucketAssigner:
         held = {entry.bucket: entry.row_count for entry in self._by_place.get(partition, ())}
         if self.rewrites and self.rows_expected is None:
             held = dict.fromkeys(held, 0) | dict(zip(*_counted(taken), strict=True))
-        traits = TableTraits(self.schema)
         expected = None if self.rows_expected is None else max(self.rows_expected.get(partition, 0), 1)
-        rooms = plan_rooms(
-            held,
-            len(hashes) if expected is None else expected,
-            target=traits.bucket_rows_target,
-            buckets_max=traits.dynamic_buckets_max or BUCKETS_MAX,
-        )
-        numbers = np.array([bucket for bucket, _ in rooms], np.int32)
-        ends = np.cumsum([room for _, room in rooms])
-        at = np.arange(len(hashes))
-        if expected is not None:  # hashes are spread evenly: their value stands for their rank
-            at = ((hashes.astype(np.int64) + 2**31) * int(ends[-1])) >> 32
-        return numbers[np.searchsorted(ends, at, side="right")]
+        return spread_hashes(hashes, held, TableTraits(self.schema), expected)
 
     @cached_property
     def _by_place(self) -> Mapping[bytes, Sequence[IndexEntry]]:
@@ -202,6 +190,27 @@ class BucketAssigner:
                 why="the writer of these rows keeps no hash index, and without it a key could come into two buckets",
                 fix="give the table fixed buckets: `tablestore convert DATABASE.TABLE --buckets N`",
             )
+
+
+def spread_hashes(
+    hashes: Hashes, held: Mapping[int, int], traits: TableTraits, expected: int | None
+) -> Numbers:
+    """Buckets of new hashes, ascending and unique, in a partition whose buckets hold so many keys.
+
+    `expected`: how many come to the partition, where nobody has them together; None: these are all.
+    """
+    rooms = plan_rooms(
+        held,
+        len(hashes) if expected is None else expected,
+        target=traits.bucket_rows_target,
+        buckets_max=traits.dynamic_buckets_max or BUCKETS_MAX,
+    )
+    numbers = np.array([bucket for bucket, _ in rooms], np.int32)
+    ends = np.cumsum([room for _, room in rooms])
+    at = np.arange(len(hashes))
+    if expected is not None:  # hashes are spread evenly: their value stands for their rank
+        at = ((hashes.astype(np.int64) + 2**31) * int(ends[-1])) >> 32
+    return numbers[np.searchsorted(ends, at, side="right")]
 
 
 def plan_rooms(

@@ -118,14 +118,16 @@ def batch_of(
     *,
     replaces: bool = False,
     buckets: pl.Series | None = None,
+    names: Sequence[str] | None = None,
 ) -> Batch:
     """Rows in the order of their arrival; `replaces`: stored rows go when they are written, and a delete is a delete.
 
-    `buckets`: of each row a number, which then goes before the key: rows of several buckets are one batch.
+    `buckets`: of each row a number, which then goes before the key: rows of several buckets are one batch. `names`: of
+    the key's columns, where rows of several partitions are one.
 
     Raises FixData TS1601 for repeated keys that nothing orders, TS1657 for retractions that the engine does not take.
     """
-    keys = order_columns(rows, traits.schema.trimmed_primary_keys)
+    keys = order_columns(rows, names or traits.schema.trimmed_primary_keys)
     if buckets is not None:
         keys = pl.DataFrame([buckets]).hstack(keys)
     if kinds is not None and not replaces:
@@ -153,7 +155,7 @@ def batch_of_stored(
 
     Raises FixData TS1657 as batch_of.
     """
-    rows, kinds, numbers = _accepted_stored(rows, kinds, numbers, traits)
+    rows, kinds, numbers = accepted_rows(rows, kinds, numbers, traits)
     deletes = retracts(kinds)
     keys, field = order_columns(rows, traits.schema.trimmed_primary_keys), sequence_of(rows, traits)
     order = SequenceOrder.of_stored(field, numbers, ~deletes)
@@ -202,13 +204,14 @@ def _accepted(
             kinds[unwritten],
             keys.filter(pl.Series(unwritten)),
         )
-    rows, kinds, left = _accepted_stored(rows, kinds, np.arange(len(kinds)), traits)
+    rows, kinds, left = accepted_rows(rows, kinds, np.arange(len(kinds)), traits)
     return rows, kinds, keys if len(left) == keys.height else keys[left]
 
 
-def _accepted_stored(
+def accepted_rows(
     rows: pa.Table, kinds: npt.NDArray[np.int8], numbers: npt.NDArray[np.int64], traits: TableTraits
 ) -> tuple[pa.Table, npt.NDArray[np.int8], npt.NDArray[np.int64]]:
+    """Rows, their kinds and numbers without the retractions that the table ignores. Raises FixData TS1657."""
     gone = retracts(kinds)
     if not gone.any():
         return rows, kinds, numbers

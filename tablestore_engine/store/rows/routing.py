@@ -8,8 +8,10 @@ INVARIANT  every rule that rows can break is checked here, before the first file
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -45,18 +47,37 @@ class RoutedRows:
     assigned: AssignedRows | None = None
 
 
-def route_rows(
-    rows: pa.Table, kinds: Kinds | None, schema: TableSchema, assigner: BucketAssigner | None = None
-) -> tuple[RoutedRows, ...]:
-    """Split a batch. `assigner`: of dynamic buckets; without it their rows are only split by partition.
+class PlacesRows(Protocol):
+    """Says in which partition and bucket rows belong whose keys may be stored in another partition."""
 
-    Raises FixData TS1156, what conform raises (TS1602, TS1603, TS1604), and what BucketAssigner.assign raises.
+    def place(
+        self, rows: pa.Table, kinds: Kinds | None, /
+    ) -> tuple[pa.Table, Kinds | None, AssignedRows | None]:
+        """The rows to write, their kinds and dynamic buckets."""
+
+
+def route_rows(
+    rows: pa.Table,
+    kinds: Kinds | None,
+    schema: TableSchema,
+    assigner: BucketAssigner | None = None,
+    places: PlacesRows | None = None,
+) -> tuple[RoutedRows, ...]:
+    """Split a batch. `assigner`: of dynamic buckets; without it their rows are only split by partition. `places`: of
+    keys across partitions.
+
+    Raises FixData TS1156, what conform raises (TS1602, TS1603, TS1604), and what `assigner` and `places` raise.
     """
-    made = conform(rows, schema, None if kinds is None else retracts(kinds))
+    made, assigned = conform(rows, schema, None if kinds is None else retracts(kinds)), None
     if not made.num_rows:
         return ()
     kinds = kinds_of_column(made, schema) if kinds is None else kinds
-    assigned = None if assigner is None else assigner.assign(made)
+    if places is not None:
+        made, kinds, assigned = places.place(made, kinds)
+    elif assigner is not None:
+        assigned = assigner.assign(made)
+    if not made.num_rows:
+        return ()
     groups, count = _groups(made, schema, assigned)
     if count == 1:
         return (_routed(made, kinds, schema, assigned),)
@@ -94,12 +115,20 @@ def _groups(
     rows: pa.Table, schema: TableSchema, assigned: AssignedRows | None
 ) -> tuple[npt.NDArray[np.int64], int]:
     """A dense group number per row: equal partition values (NULL is a value) and bucket."""
-    codes: npt.NDArray[np.int64] = np.zeros(rows.num_rows, np.int64)
-    columns = [_codes(rows.column(name)) for name in schema.partition_keys]
+    columns = []
     if assigned is not None:
         columns.append(assigned.buckets.astype(np.int64))
     elif schema.bucket_count > 1:
         columns.append(_buckets(rows, schema).astype(np.int64))
+    return partition_codes(rows, schema, columns)
+
+
+def partition_codes(
+    rows: pa.Table, schema: TableSchema, also: Sequence[npt.NDArray[np.int64]] = ()
+) -> tuple[npt.NDArray[np.int64], int]:
+    """A dense number per row of equal partition values (NULL is a value), and of equal numbers in `also`."""
+    codes: npt.NDArray[np.int64] = np.zeros(rows.num_rows, np.int64)
+    columns = [*(_codes(rows.column(name)) for name in schema.partition_keys), *also]
     count = 1
     for column in columns:  # renumbered after each column, so that the combined number never overflows
         codes = codes * (int(column.max()) + 1) + column

@@ -29,6 +29,8 @@ from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
+from tablestore_engine.lsm.key_order import order_columns
+from tablestore_engine.lsm.key_versions import without_update_before
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitIdentity, CommitReport, count_properties
@@ -217,6 +219,9 @@ class _Plans:
         rows = pa.concat_tables(batches)
         kinds = rows.column(ROW_KIND_COLUMN).to_numpy()
         kept = kinds != RowKind.UPDATE_BEFORE
+        if schema.crosses_partitions:  # of a key that moves the row says all: where it was is looked up again
+            said = np.where(kinds == RowKind.DELETE, RowKind.UPDATE_BEFORE, RowKind.INSERT)
+            kept &= without_update_before(order_columns(rows, schema.primary_keys), said)
         deletes = kinds[kept] == RowKind.DELETE
         current = self.context.schema_at(base)
         return WriteRequest(

@@ -23,6 +23,7 @@ from tablestore_engine.fileio.base import FileStatus
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.verify.hash_check import hash_problems
+from tablestore_engine.store.verify.partition_check import partition_problems
 from tablestore_engine.store.verify.problems import describe_error
 from tablestore_engine.store.verify.verify_run import VerifyRun
 
@@ -59,7 +60,8 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
         run.read_files(meter)
     problems += run.problems(partial(_has_expired, context))
     if deep and newest is not None and not _has_expired(context, newest):
-        problems += [f"snapshot {newest.id}: {text}" for text in hash_problems(context, newest)]
+        found = (*hash_problems(context, newest), *partition_problems(context, newest))
+        problems += [f"snapshot {newest.id}: {text}" for text in found]
     return tuple(problems)
 
 

@@ -15,13 +15,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+import pyarrow as pa
+
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.store.commit.snapshot_files import Planned
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId, BucketState, HashChange
 from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
-from tablestore_engine.store.rows.routing import RoutedRows, route_rows
+from tablestore_engine.store.rows.routing import Kinds, RoutedRows, route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter, SameKeys
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.tasks.bucket_plan import plan_replaced, plan_rows, plan_write
@@ -33,6 +35,13 @@ from tablestore_engine.store.write.dynamic_buckets import (
     partitions_of_new_keys,
     widened,
     with_hashes,
+)
+from tablestore_engine.store.write.key_moves import find_moves
+from tablestore_engine.store.write.moved_rows import (
+    check_nothing_moves,
+    partitions_of,
+    split_moved,
+    with_moved,
 )
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
@@ -73,18 +82,11 @@ class RowsWrite:
         check_unmoved(self.context, base, self.request)
         context = self.context.seeing(base)
         schema = target_schema(context, base, self.request, self.claim)
+        if schema.crosses_partitions:
+            return self._across_partitions(context, base, schema)
         assigner = find_assigner(context, base, schema, rewrites=self.request.forgets_keys)
         routed = self._route(schema, assigner, base)
-        extent = plan_extent(
-            self.request.mode,
-            schema,
-            [
-                *((one.partition_bytes, one.bucket) for one in routed),
-                *((one, 0) for one in self.request.emptied),
-            ],
-            self.request.partition,
-            self._filter(),
-        )
+        extent = self._extent(schema, [(one.partition_bytes, one.bucket) for one in routed])
         extent = widened(extent, partitions_of_new_keys(routed))
         # replaced rows are compared with stored ones: often nothing is left to do, and nothing may be joined then
         joins_later = not schema.is_keyed and extent.picks is not None
@@ -115,6 +117,40 @@ class RowsWrite:
         _discard(self.context, made)
         return step
 
+    def _across_partitions(
+        self, context: TableContext, base: Snapshot | None, schema: TableSchema
+    ) -> Planned:
+        """The same of a table whose keys may be stored in other partitions than the rows say."""
+        rows, kinds = self._rows(schema)
+        named = partitions_of(rows, schema) if self.request.mode.is_overwrite else ()
+        extent = self._extent(schema, [(one, 0) for one in named])
+        moves = find_moves(context, base, schema, self.request, extent.covers)
+        assert moves is not None
+        routed = route_rows(rows, kinds, self._rules(schema), None, moves)
+        wide = with_moved(extent, [(one.partition_bytes, one.bucket) for one in routed])
+        step = preparing_step(context, base, wide)
+        if step is not None:
+            return step
+        states = context.scanner.bucket_states(base, schema, wide.covers)
+        check_picks(extent, states)
+        inside, outside = split_moved(extent, routed)
+        check_bucket_count(context, base, schema, replace(extent, picks=None), _partitions(outside))
+        table = context.task_table(schema, moves.task_options)
+        replaced = {key: state for key, state in states.items() if extent.covers(key)}
+        if check_bucket_count(context, base, schema, extent, _partitions(inside)):
+            check_nothing_moves(context, may_move=bool(outside))
+            changes = context.run(plan_rows(table, inside, {}, extent.picks))
+            return _written_anew(context, self.request, schema, wide, changes, replaced, self.claim)
+        tasks = plan_write(table, inside, replaced, extent.picks) + plan_rows(table, outside, states, None)
+        changes = context.run(tasks, self.early)
+        return _logged(context, _planned(self.request, schema, wide, changes, self.claim))
+
+    def _extent(self, schema: TableSchema, buckets: Sequence[BucketId]) -> Extent:
+        """What a write with rows in these buckets is about."""
+        emptied = [(one, 0) for one in self.request.emptied]
+        request = self.request
+        return plan_extent(request.mode, schema, [*buckets, *emptied], request.partition, self._filter())
+
     def _filter(self) -> RowFilter | None:
         """The request's filter; keys are those of the rows when it names none."""
         asked, rows = self.request.replaces, self.request.rows
@@ -131,15 +167,23 @@ class RowsWrite:
         known = schema.id if assigner is None else (schema.id, base and base.unique)
         if known not in self._routed:
             self._routed.clear()
-            rows = self.request.rows
-            if rows is None:
-                rows = schema.arrow_schema().empty_table()
-            kinds = checked_kinds(self.request, schema)
-            if self.request.mode is WriteMode.OVERWRITE_STATIC:
-                rows = with_constants(rows, schema, self.request.partition)
-            rules = self.request.schema_of_rows(schema, has_kinds=self.request.kinds is not None)
-            self._routed[known] = route_rows(rows, kinds, rules, assigner)
+            rows, kinds = self._rows(schema)
+            self._routed[known] = route_rows(rows, kinds, self._rules(schema), assigner)
         return self._routed[known]
+
+    def _rows(self, schema: TableSchema) -> tuple[pa.Table, Kinds | None]:
+        """The rows of the request and their kinds."""
+        rows = self.request.rows
+        if rows is None:
+            rows = schema.arrow_schema().empty_table()
+        kinds = checked_kinds(self.request, schema)
+        if self.request.mode is WriteMode.OVERWRITE_STATIC:
+            rows = with_constants(rows, schema, self.request.partition)
+        return rows, kinds
+
+    def _rules(self, schema: TableSchema) -> TableSchema:
+        """By which the rows are checked."""
+        return self.request.schema_of_rows(schema, has_kinds=self.request.kinds is not None)
 
     def _table(self, schema: TableSchema) -> TaskTable:
         return self.context.task_table(schema, self.request.options_of_write)
@@ -174,18 +218,24 @@ class ChangesWrite:
         if step is not None:
             return step
         is_anew = self._is_rescale(base, schema)
+        if is_anew and schema.crosses_partitions:
+            check_nothing_moves(context, may_move=self.request.mode is WriteMode.OVERWRITE_STATIC)
         early = None if is_anew else self.early  # _written_anew throws their changelog away
         changes = list(self.make_changes(None if is_anew else base, schema, early))
         # from here on files lie there: a refusal leaves them unnamed
         buckets = [(change.partition_bytes, change.bucket) for change in changes]
-        extent = plan_extent(
-            self.request.mode, schema, buckets, self.request.partition, self.request.replaces
-        )
+        crosses = schema.crosses_partitions
+        named = [(one, 0) for one in self.request.emptied] if crosses else buckets
+        extent = plan_extent(self.request.mode, schema, named, self.request.partition, self.request.replaces)
         states = self.context.scanner.bucket_states(base, schema, extent.covers)
         if is_anew:
             return _written_anew(self.context, self.request, schema, extent, changes, states, self.claim)
         check_picks(extent, states)
         partitions = frozenset(one for one, _ in buckets)
+        if crosses:
+            outside = frozenset(one[0] for one in buckets if not extent.covers(one))
+            check_bucket_count(self.context, base, schema, replace(extent, picks=None), outside)
+            partitions -= outside
         if check_bucket_count(self.context, base, schema, extent, partitions):
             raise FixRequest(
                 "TS1313",
@@ -198,6 +248,7 @@ class ChangesWrite:
             if self.request.forgets_keys and schema.has_dynamic_buckets:
                 changes = [_with_empty_index(change, frozenset(buckets)) for change in changes]
         extent = widened(extent, (one.partition_bytes for one in changes if one.hashes is not None))
+        extent = with_moved(extent, buckets) if crosses else extent
         return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
 
     def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:

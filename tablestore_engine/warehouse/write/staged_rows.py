@@ -13,9 +13,10 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,15 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.spark.placed_rows import (
+    ADDED_COLUMNS,
+    BUCKET_COLUMN,
+    FAILURE_COLUMN,
+    key_groups,
+    place_rows,
+    split_kinds_of,
+    take_places,
+)
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.task_placement import SMALL_BYTES
 from tablestore_engine.spark.write import SMALL_ROWS
@@ -32,9 +42,19 @@ from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
+from tablestore_engine.store.write.key_moves import KeyMoves
 from tablestore_engine.warehouse.write.incoming import check_names, group_count, shape_arrow
 
 Shape = Callable[[pa.Table], pa.Table]
+
+
+class Deal(Protocol):
+    """Which rows of a batch go to which of `count` groups."""
+
+    def __call__(self, batch: pa.RecordBatch, /, *, count: int) -> Iterator[tuple[int, pa.Table]]:
+        """(group, rows)."""
+
+
 _GROUPS_MAX = 256  # files that are open at once
 
 
@@ -128,8 +148,11 @@ class StagedRows:
 
     def write(self, job: WriteJob, _: Callable[[], Path], /) -> Sequence[BucketChange]:
         """A part of them in memory at a time. Raises what rows can break; then no file of theirs is left."""
-        shape = partial(shape_arrow, schema=job.schema)
-        groups = self._by_bucket(job, shape) if job.has_buckets else self._portions(shape)
+        rows, shape = self, partial(shape_arrow, schema=job.schema)
+        if job.places is not None:
+            rows, shape = self._placed(job.places, shape), partial(_as_it_is)
+            job = replace(job, kind_column=ROW_KIND_COLUMN)
+        groups = rows._by_bucket(job, shape) if job.has_buckets else rows._portions(shape)
         outcomes: list[bytes] = []
         for group in groups:
             for answer in run_job(job, group):
@@ -139,6 +162,20 @@ class StagedRows:
                 discard(job.fileio, job.layout, job.schema, gathered.changes.values())
                 raise gathered.failure
         return gather(enumerate(outcomes)).in_order(len(outcomes))
+
+    def _placed(self, moves: KeyMoves, shape: Shape) -> StagedRows:
+        """The rows where they belong whose keys may be stored in other partitions: a group of keys at a time."""
+        paths = self._new_paths()
+        target = _stored_shape(moves.schema, has_kinds=self.has_kinds)
+        self._deal(partial(_by_key, schema=moves.schema), shape, paths, target)
+        files = []
+        for path in paths:
+            held = pa.Table.from_batches(self._batches([path]), schema=target)
+            self.fileio.delete(path)
+            placed = place_rows(moves, held)
+            name = f"{self.folder}/{self.new_name()}"
+            files.append(stage_rows(self.fileio, name, placed.to_batches(), placed.schema))
+        return replace(self, files=tuple(files), schema=placed.schema)
 
     def _batches(self, paths: Iterable[str]) -> Iterator[pa.RecordBatch]:
         for path in paths:
@@ -164,36 +201,63 @@ class StagedRows:
 
     def _by_bucket(self, job: WriteJob, shape: Shape) -> Iterator[Iterator[pa.RecordBatch]]:
         """Rows of some buckets each, about a step of them, as far as there are so many buckets."""
-        count = max(1, min(-(-self.rows // STEP_ROWS), _GROUPS_MAX))
-        paths = [f"{self.folder}/{self.new_name()}" for _ in range(count)]
-        self._deal(job, shape, paths)
+        paths = self._new_paths()
+        target = _stored_shape(job.schema, has_kinds=self.has_kinds, is_placed=job.places is not None)
+        self._deal(partial(_dealt, job=job), shape, paths, target)
+        if job.places is not None:  # files of the pass that placed the rows
+            self.fileio.delete_many([file.path for file in self.files])
         for path in paths:
             yield self._batches([path])
             self.fileio.delete(path)
 
-    def _deal(self, job: WriteJob, shape: Shape, paths: Sequence[str]) -> None:
-        """Every row to the file of its bucket's group."""
-        fields = [field.with_nullable(True) for field in job.schema.arrow_schema()]
-        if ROW_KIND_COLUMN in self.schema.names:
-            fields.append(pa.field(ROW_KIND_COLUMN, pa.int8()))
-        target = pa.schema(fields)
+    def _new_paths(self) -> list[str]:
+        """Of files with a step of the rows each."""
+        count = max(1, min(-(-self.rows // STEP_ROWS), _GROUPS_MAX))
+        return [f"{self.folder}/{self.new_name()}" for _ in range(count)]
+
+    def _deal(self, dealt: Deal, shape: Shape, paths: Sequence[str], target: pa.Schema) -> None:
+        """Every row to the file of its group."""
         with ExitStack() as opened:
             outputs = [opened.enter_context(self.fileio.open_output(path)) for path in paths]
             writers = [opened.enter_context(_writer(output, target)) for output in outputs]
             for batch in self._shaped(shape):
-                for number, rows in _dealt(batch, job, len(paths)):
+                for number, rows in dealt(batch, count=len(paths)):
                     writers[number].write_table(rows.cast(target))
 
 
-def _dealt(batch: pa.RecordBatch, job: WriteJob, count: int) -> Iterator[tuple[int, pa.Table]]:
+def _as_it_is(rows: pa.Table) -> pa.Table:
+    return rows
+
+
+def _stored_shape(schema: TableSchema, *, has_kinds: bool, is_placed: bool = False) -> pa.Schema:
+    """The columns of a table, and those of the pass that places rows."""
+    fields = [field.with_nullable(True) for field in schema.arrow_schema()]
+    if is_placed:
+        return pa.schema([*fields, *(pa.field(name, type_) for name, type_ in ADDED_COLUMNS)])
+    return pa.schema([*fields, *[pa.field(ROW_KIND_COLUMN, pa.int8())] * has_kinds])
+
+
+def _by_key(batch: pa.RecordBatch, *, schema: TableSchema, count: int) -> Iterator[tuple[int, pa.Table]]:
+    """(group, rows) of a batch: all rows of a key are in one group. Raises what conform raises."""
+    rows = pa.Table.from_batches([batch])
+    groups = key_groups(rows, schema, count)
+    for number in np.unique(groups):
+        yield int(number), rows.filter(pa.array(groups == number))
+
+
+def _dealt(batch: pa.RecordBatch, *, job: WriteJob, count: int) -> Iterator[tuple[int, pa.Table]]:
     """(group, rows) of a batch, with their kinds. Raises what route_rows raises."""
-    rows, kinds = pa.Table.from_batches([batch]), None
-    if ROW_KIND_COLUMN in rows.column_names:
-        kinds = np.asarray(rows.column(ROW_KIND_COLUMN)).astype(np.int8)
-        rows = rows.drop_columns([ROW_KIND_COLUMN])
-    for one in route_rows(rows, kinds, job.schema, job.assigner):
+    rows, places = pa.Table.from_batches([batch]), None
+    if job.places is not None:
+        rows, places, _ = take_places(rows)
+    rows, kinds = split_kinds_of(rows)
+    for one in route_rows(rows, kinds, job.schema, job.assigner, places):
         found = one.rows
         if kinds is not None:
             assert one.kinds is not None  # they are split like the rows
             found = found.append_column(ROW_KIND_COLUMN, pa.array(one.kinds, pa.int8()))
+        if places is not None:
+            bucket = one.bucket if one.assigned is not None else -1
+            found = found.append_column(BUCKET_COLUMN, pa.repeat(pa.scalar(bucket, pa.int32()), len(found)))
+            found = found.append_column(FAILURE_COLUMN, pa.nulls(len(found), pa.binary()))
         yield (zlib.crc32(one.partition_bytes) + one.bucket) % count, found

@@ -50,8 +50,11 @@ from tablestore_engine.store.metadata.source_positions import encode_steps
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, RowFilter
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.dynamic_buckets import expected_rows, find_assigner
+from tablestore_engine.store.write.key_moves import find_moves
+from tablestore_engine.store.write.moved_rows import check_can_move, covered_by
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
@@ -230,6 +233,9 @@ class TableWriter:
             found = rows.find_violations()
             if found is not None:
                 raise violation(str(identifier), *found)
+            if schema.crosses_partitions and request.mode is WriteMode.OVERWRITE_PARTITIONS:
+                named = expected_rows(rows.count_rows(schema.partition_keys), schema)
+                request = replace(request, emptied=request.emptied | named.keys())
             return self._write_large(store, rows, request, limit, has_kinds=incoming.has_kinds)
         table, kinds = split_kinds(check_rules(rows, str(identifier)))
         if limit is not None:
@@ -253,6 +259,7 @@ class TableWriter:
     ) -> TableSchema:
         """A schema that is refused leaves no topic and no database behind."""
         check_writable(schema, table=str(identifier))
+        check_can_move(TableTraits(schema), str(identifier))
         prepared = self.logs.prepare(identifier, schema)
         if makes_database and not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
@@ -298,7 +305,7 @@ class TableWriter:
         has_kinds: bool,
     ) -> CommitReport:
         """Their changes are computed again on the new base after a lost race."""
-        request = replace(request, replaces=rows.narrowed(request.replaces))
+        asked, request = request, replace(request, replaces=rows.narrowed(request.replaces))
         stage = request.stage if request.builds_on_stage else None
 
         def run(
@@ -306,12 +313,13 @@ class TableWriter:
         ) -> Sequence[BucketChange]:
             is_on_stage = stage is not None and store.staging.find(stage) is not None
             seen = store.on_staged(stage) if stage is not None and is_on_stage else store
-            assigner = None
-            if target.has_dynamic_buckets:
+            expected = None
+            if target.is_keyed and target.bucket_count == -1:
                 expected = expected_rows(rows.count_rows(target.partition_keys), target)
-                assigner = find_assigner(
-                    seen.context, base, target, rewrites=request.forgets_keys, rows_expected=expected
-                )
+            assigner = find_assigner(
+                seen.context, base, target, rewrites=request.forgets_keys, rows_expected=expected
+            )
+            covers = covered_by(request, target)
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.context.layout,
@@ -323,6 +331,7 @@ class TableWriter:
                 limit=limit,
                 early=dump_receiver(early),
                 assigner=assigner,
+                places=find_moves(seen.context, base, target, asked, covers, expected),
             )
             return rows.write(job, self.spark.session.scratch)
 

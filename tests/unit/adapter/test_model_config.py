@@ -158,16 +158,10 @@ def test_keys_and_strategy(
     assert (settings.strategy, settings.primary_key, settings.delete_key) == (strategy, key, delete_key)
 
 
-def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model() -> None:
-    """`unique_key='id', partition_by='day'`: the error names both and every way out; each way out is accepted."""
+def test_key_without_the_partition_column_is_the_key_of_the_table() -> None:
+    """`unique_key='id', partition_by='day'`: one row for each id, whichever day it has."""
     shape = {"materialized": "incremental", "unique_key": "id", "partition_by": "day"}
-    with pytest.raises(FixRequest, match="TS1885") as refused:
-        read(shape)
-    assert "unique_key ['id'] lacks the partition column 'day'" in str(refused.value)
-    assert "unique_key=['id', 'day']" in str(refused.value)
-    assert "drop partition_by" in str(refused.value)
-    assert read({**shape, "unique_key": ["id", "day"]}).primary_key == ("id", "day")
-    assert read({**shape, "partition_by": None}).partition_by == ()
+    assert (read(shape).primary_key, read(shape).partition_by) == (("id",), ("day",))
     assert read({**shape, "incremental_strategy": "delete+insert"}).delete_key == ("id",)
 
 
@@ -209,8 +203,6 @@ def test_a_key_that_may_leave_its_partition_is_refused_in_the_words_of_the_model
         ({**LATER, "unique_key": "id", "matched_condition": "a > b"}, "TS1858"),
         ({**LATER, "unique_key": "id", "skip_matched_step": True}, "TS1858"),
         ({"row_filter": {"function": "f"}}, "TS1858"),
-        ({**LATER, "unique_key": "id", "partition_by": "day"}, "TS1885"),
-        ({"primary_key": ["id"], "partition_by": ["ID", "day"]}, "TS1885"),
         ({"delete_when": "x"}, "TS1823"),
         ({"sequence_field": "v"}, "TS1823"),
         ({**KEYED, "merge_update_columns": "a", "merge_exclude_columns": "b"}, "TS1823"),

@@ -46,6 +46,7 @@ def _with(options: dict[str, str]) -> TableSchema:
         new_schema(ARROW),
         new_schema(ARROW, options={"bucket": "3", "bucket-key": "v"}),
         new_schema(ARROW, partition_keys=["dt"], primary_keys=["dt", "id"], options={"bucket": "1"}),
+        new_schema(ARROW, partition_keys=["dt"], primary_keys=["id"], options=OURS),
         _with(
             {"changelog-producer": "none", "sequence.field": "v", "type": "table", "ignore-delete": "false"}
         ),
@@ -119,9 +120,9 @@ def test_unreadable_column_types_are_found_at_any_depth(text: str) -> None:
 
 
 def test_shapes_that_are_only_read() -> None:
-    """Keys over partitions, nanoseconds and buckets without a key are read but not written."""
+    """Nanoseconds, buckets without a key, keys across partitions with a log: read, not written."""
     for schema in (
-        new_schema(ARROW, partition_keys=["dt"], primary_keys=["id"], options=OURS),
+        new_schema(ARROW, partition_keys=["dt"], primary_keys=["id"], options=OURS | {"log.system": "kafka"}),
         new_schema(pa.schema([("t", pa.timestamp("ns"))])),
         new_schema(pa.schema([("f", pa.float32()), ("v", pa.int8())]), partition_keys=["f"]),
         new_schema(ARROW, options={"bucket": "4"}),

@@ -29,6 +29,12 @@ SHAPES = {
         partition_by=("v",),
         options={"bucket": "-1", "dynamic-bucket.target-row-num": "4"},
     ),
+    "keyed, across partitions": TableSpec(primary_key=("id",), partition_by=("v",), options={"bucket": "2"}),
+    "keyed, across partitions, dynamic": TableSpec(
+        primary_key=("id",),
+        partition_by=("v",),
+        options={"bucket": "-1", "dynamic-bucket.target-row-num": "4"},
+    ),
     "no key, buckets": TableSpec(options={"bucket": "3", "bucket-key": "id"}),
 }
 
@@ -67,7 +73,8 @@ def test_many_rows_give_the_same_table_as_few(
         spec = WriteSpec(SHAPES[shape], mode=mode, missing_columns="null")
         engine.write("demo.t", pa.table({"id": [1, 2, 50], "v": ["x", "x", "y"]}), spec)
         kind = 3 if "keyed" in shape else 0
-        files = [[("x", n, 0) for n in range(2, 12)], [("y", n, 0) for n in range(12, 20)], [("y", 50, kind)]]
+        last = ("x" if "across" in shape else "y", 50, kind)
+        files = [[("x", n, 0) for n in range(2, 12)], [("y", n, 0) for n in (1, *range(12, 20))], [last]]
         write(engine, staged(root, *files), spec)
         table = engine.table("demo.t")
         assert table.latest_snapshot_id() == 2

@@ -18,7 +18,6 @@ from dbt.adapters.protocol import AdapterConfig
 
 from dbt.adapters.tablestore.config.changed_keys_config import Affected, read_affected
 from dbt.adapters.tablestore.config.field_rules import read_field_options
-from dbt.adapters.tablestore.config.key_holds_partition import check_key_holds_partition
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
 from dbt.adapters.tablestore.config.row_choices import find_refused
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
@@ -314,7 +313,6 @@ def _refuse_contradictions(
     if logged:
         _require_log_target(name, options, brokers)
     _refuse_wrong_strategy(name, settings)
-    check_key_holds_partition(name, settings.primary_key, settings.partition_by, values)
 
 
 def _require_log_target(name: str, options: Mapping[str, str], brokers: str | None) -> None:
