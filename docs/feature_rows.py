@@ -128,7 +128,7 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
         ),
         _has(
             "writers at once, and a compaction beside them",
-            f"{IT}/soak/test_soak.py::test_killed_writers_lose_and_double_nothing",
+            f"{IT}/kills/test_killed_writers.py::test_killed_writers_lose_and_double_nothing",
             f"{STORE}/test_compaction.py::test_a_writer_leaves_folds_to_a_dedicated_compaction",
         ),
         _has(

@@ -71,10 +71,12 @@ NIGHTLY: dict[str, list[str]] = {
     **{
         name: [f"integration_tests/{name}"]
         for name in (
-            *("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "kills", "cluster", "pipelines"),
+            *("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "cluster", "pipelines"),
             *("docs", "demo"),
         )
     },
+    "kills": ["integration_tests/kills", "--ignore=integration_tests/kills/test_killed_writers.py"],
+    "killed writers": ["integration_tests/kills/test_killed_writers.py"],
     "unit": ["tests"],
     "store unit": [
         *("tests/unit/store", "tests/unit/api", "tests/unit/catalog", "tests/unit/ingest", "tests/unit/log"),

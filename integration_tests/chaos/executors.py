@@ -53,7 +53,7 @@ def kill_workers(seed: int, kills: int, folder: Path, url: str) -> dict[str, int
             statements += 1
             first, overwrites = chance.randrange(_KEYS), chance.random() < 0.2
             value = f"{statements}"
-            with _killer(random.Random(chance.random())) as victims:
+            with killing_workers(random.Random(chance.random())) as victims:
                 engine.sql(
                     f"insert {'overwrite' if overwrites else 'into'} d.t "
                     f"select id, '{value}' from range({first}, {first + _ROWS})"
@@ -71,7 +71,7 @@ def kill_workers(seed: int, kills: int, folder: Path, url: str) -> dict[str, int
 
 
 @contextmanager
-def _killer(chance: random.Random) -> Iterator[list[int]]:
+def killing_workers(chance: random.Random) -> Iterator[list[int]]:
     """Kills some workers while the body runs."""
     victims: list[int] = []
     is_over = threading.Event()

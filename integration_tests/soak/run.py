@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,7 +22,9 @@ from pathlib import Path
 
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.peers import Peer, rust_peer
+from integration_tests.s3.store_mode import is_on
 from integration_tests.soak.dbt_rounds import play_rounds
+from integration_tests.soak.kill_runs import folder_of_a_run, kill_many
 from integration_tests.soak.killed_followers import killed_followers
 from integration_tests.soak.killed_ingests import killed_ingests
 from integration_tests.soak.killed_streams import killed_streams
@@ -39,12 +40,10 @@ from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.statement_attack.attack import attack as attack_statements
 from integration_tests.soak.store_kills import kill_over_store
 from integration_tests.soak.stream_minutes import stream_minutes
-from integration_tests.soak.writer_kills import KillReport, kill_writers
 from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = ROOT / "docs" / "reliability.json"
-KILLS_OF_A_TABLE = 25
 ROUNDS_OF_A_PROJECT = 5
 Counts = dict[str, int]
 
@@ -59,39 +58,30 @@ def _peers() -> Iterator[Sequence[Peer]]:
         java.close()
 
 
-@contextmanager
-def _folder() -> Iterator[Path]:
-    """For one table or project; it stays when something is found, for whoever has to find out why."""
-    folder = Path(tempfile.mkdtemp(prefix="soak-"))
-    try:
-        yield folder
-    except BaseException:
-        print(f"kept: {folder}", flush=True)
-        raise
-    shutil.rmtree(folder)
-
-
 def run_tables(seed: int, count: int) -> Counts:
     """`count` random tables, each state compared with the oracle, three of them with each peer."""
     steps = states = 0
     with _peers() as peers:
         for number in range(seed, seed + count):
             table = random_table(number)
-            with _folder() as folder:
+            with folder_of_a_run() as folder:
                 states += attack_table(table, folder / "warehouse" / "soak.db" / "t", peers)
             steps += len(table.steps)
     return {"tables": count, "commits": steps, "states compared by three readers": states}
 
 
 def run_kills(seed: int, count: int) -> Counts:
-    """At least `count` killed writers, on a new table each 25 of them."""
-    total = KillReport()
-    with _peers() as peers:
-        while total.kills < count:
-            kills = min(KILLS_OF_A_TABLE, count - total.kills)
-            with _folder() as folder:
-                total += kill_writers(seed + total.kills, kills, folder, peers)
-            print(f"kills: {total.kills} so far", flush=True)
+    """At least `count` killed writers over tables of all merge engines; over an S3 server without logs and peers."""
+    say = partial(print, flush=True)
+    if is_on():
+        total = kill_many(seed, count, "", say=say)
+    else:
+        with _peers() as peers, folder_of_a_run() as folder:
+            broker = start_broker(folder / "broker", say=print)
+            try:
+                total = kill_many(seed, count, broker.url, peers, say)
+            finally:
+                stop_broker(folder / "broker")
     return {"kills": total.kills, "acknowledged": total.acknowledged, "replayed": total.snapshots}
 
 
@@ -99,7 +89,7 @@ def run_dbt(seed: int, count: int) -> Counts:
     """Projects of five rounds each, until `count` rounds were played."""
     kinds: Counter[str] = Counter()
     for number in range(0, count, ROUNDS_OF_A_PROJECT):
-        with _folder() as folder:
+        with folder_of_a_run() as folder:
             rounds = min(ROUNDS_OF_A_PROJECT, count - number)
             kinds.update(play_rounds(seed + number, rounds, folder))
     return {"rounds": count, **kinds}
@@ -107,14 +97,14 @@ def run_dbt(seed: int, count: int) -> Counts:
 
 def run_large(_: int, count: int) -> Counts:
     """One bucket of `count` rows of 8 kB; nothing in it is random."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return fill_bucket(count, folder)
 
 
 def run_secrets(seed: int, count: int) -> Counts:
     """`count` projects with planted secrets, each with new ones, over one broker."""
     total: Counter[str] = Counter()
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         broker = start_broker(folder / "broker", say=print)
         try:
             for number in range(seed, seed + count):
@@ -129,7 +119,7 @@ def run_secrets(seed: int, count: int) -> Counts:
 def run_six_ways(seed: int, count: int) -> Counts:
     """`count` histories, each written with both kinds of log and read six ways."""
     total: Counter[str] = Counter()
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         broker, java = start_broker(folder / "broker", say=print), JavaPaimon(folder / "java")
         try:
             with SixWays(broker.url, folder / "warehouse", java) as world:
@@ -144,37 +134,37 @@ def run_six_ways(seed: int, count: int) -> Counts:
 
 def run_stream(seed: int, count: int) -> Counts:
     """`count` minutes of run-stream under a steady load."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return stream_minutes(count, seed, folder)
 
 
 def run_followers(seed: int, count: int) -> Counts:
     """`count` histories of tables, followed by dbt models whose runs are killed."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return killed_followers(seed, count, folder)
 
 
 def run_batches(seed: int, count: int) -> Counts:
     """`count` random batches below models by changed_keys."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return random_batches(seed, count, folder)
 
 
 def run_ingests(seed: int, count: int) -> Counts:
     """`count` tables of a PostgreSQL that everything is killed on the way of."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return killed_ingests(seed, count, folder)
 
 
 def run_streams(seed: int, count: int) -> Counts:
     """`count` tables followed by Spark's streams, which are killed."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return killed_streams(seed, count, folder)
 
 
 def run_models(seed: int, count: int) -> Counts:
     """`count` runs of random keyed streaming models."""
-    with _folder() as folder:
+    with folder_of_a_run() as folder:
         return random_streams(seed, count, folder)
 
 

@@ -16,8 +16,6 @@ import pytest
 
 from integration_tests.interop.environments import CannotMake
 from integration_tests.interop.java_paimon import JavaPaimon
-from integration_tests.interop.ours import Ours
-from integration_tests.soak.killed_writer import table_of, user_of
 from integration_tests.soak.planted_secrets import (
     PLACES,
     Secrets,
@@ -30,11 +28,9 @@ from integration_tests.soak.random_tables import attack_table, random_table
 from integration_tests.soak.six_histories import random_history
 from integration_tests.soak.six_ways import SixWays, read_six_ways
 from integration_tests.soak.store_kills import kill_over_store
-from integration_tests.soak.writer_kills import acknowledged, judge, kill_writers
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
 from tablestore_engine.stream.normalize import Normalizer
 from tests.doses import cases
-from tests.unit.store.table_world import as_table
 
 SEED = int(os.environ.get("TABLESTORE_SEED", "739580"))
 
@@ -44,24 +40,6 @@ def test_a_random_table_is_what_the_dict_says(turn: int, tmp_path: Path) -> None
     """Rows, changelog and file invariants of a random history agree with the oracle after each commit."""
     seed = 10 * SEED + turn
     assert attack_table(random_table(seed), tmp_path / "warehouse" / "soak.db" / "t", []) >= 2
-
-
-@pytest.mark.nightly
-def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
-    """What killed writers acknowledged is there once, each snapshot shows its command; a fault would be noticed."""
-    report = kill_writers(SEED, 8, tmp_path)
-    assert report.kills >= 8
-    assert report.acknowledged > 0
-    store = Ours().store(table_of(tmp_path))
-    row = {"id": 5, "writer": "nobody", "turn": 0, "text": ""}
-    Ours().write(
-        table_of(tmp_path), as_table([row], store.schema), commit_user=user_of(0), commit_identifier=10**6
-    )
-    with pytest.raises(AssertionError, match=f"seed {SEED}"):
-        judge(tmp_path, SEED, report.kills)
-    store.rollback(max(acknowledged(tmp_path, SEED).values()) - 1)
-    with pytest.raises(AssertionError, match="ack"):
-        judge(tmp_path, SEED, report.kills)
 
 
 @pytest.mark.nightly

@@ -129,5 +129,5 @@ class TableBranches(TableHandle):
         report = fast_forward(self.store.context, name)
         self.warehouse.iceberg.follow(self.identifier)
         newest = WriteReport(self.identifier, self.store.snapshots.find_latest_id())
-        self.warehouse.logs.published(self.identifier, newest)
+        self.warehouse.logs.published_after_commit(self.identifier, newest)
         return report

@@ -23,6 +23,7 @@ from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
 from tablestore_engine.lsm.range_merge import Key
+from tablestore_engine.lsm.runs_by_age import order_by_age
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
@@ -60,16 +61,20 @@ def _of_section(
     engine: MergeEngine, files: Sequence[VersionFile], ignores_deletes: bool
 ) -> dict[str, BitMap]:
     """All versions of the section meet; of each key the one that stands for it survives if it adds."""
-    taken_away = retracts(np.concatenate([file.kinds for file in files]))
     sequences = [file.sequence for file in files if file.sequence is not None]
-    field = SequenceOrder.stacked(sequences) if sequences else None
-    numbers = np.concatenate([file.sequence_numbers for file in files])
-    keys, order = (
-        pl.concat([file.keys for file in files]),
-        SequenceOrder.of_stored(field, numbers, ~taken_away),
-    )
-    counted = np.flatnonzero(~taken_away) if ignores_deletes else np.arange(len(taken_away))
-    merged = merge_versions(engine, sort_versions(keys[counted], taken_away[counted], order.at(counted)))
+    aged = None if sequences else order_by_age([((one.keys,), (one.sequence_numbers,)) for one in files])
+    files = files if aged is None else [files[number] for number in aged]
+    taken_away = retracts(np.concatenate([file.kinds for file in files]))
+    keys, order = pl.concat([file.keys for file in files]), None
+    if aged is None:
+        field = SequenceOrder.stacked(sequences) if sequences else None
+        numbers = np.concatenate([file.sequence_numbers for file in files])
+        order = SequenceOrder.of_stored(field, numbers, ~taken_away)
+    counted = np.arange(len(taken_away))
+    if ignores_deletes and taken_away.any():
+        counted = np.flatnonzero(~taken_away)
+        keys, order = keys[counted], None if order is None else order.at(counted)
+    merged = merge_versions(engine, sort_versions(keys, taken_away[counted], order))
     survives = np.zeros(len(taken_away), dtype=np.bool_)
     survives[counted[merged.winners[~merged.deletes]]] = True
     out, at = {}, 0

@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from tablestore_engine.errors import OutcomeUnknown, RetryError, StorageError, TablestoreError
+from tablestore_engine.errors import FileMissing, OutcomeUnknown, RetryError, StorageError, TablestoreError
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
@@ -111,6 +111,10 @@ class Committer:
             began_ms = self.runtime.now_ms()
             try:
                 report = attempt.run()
+            except FileMissing:
+                if not attempt.has_lost_base():
+                    raise
+                report, attempt.lost = None, True
             except StorageError:
                 attempt.give_up()  # nothing was claimed, and its files would keep the disk full
                 raise
@@ -259,6 +263,7 @@ class _Attempt:
     claimed_schema: bool = False
     _first_base: int | None = None
     _searched: bool = False
+    _looked: Snapshot | None = None
     _base: Snapshot | None = None
     _planned: Planned | None = None
     _delta: DeltaFiles | None = field(default=None)
@@ -291,7 +296,15 @@ class _Attempt:
     def _look(self) -> Snapshot | None:
         """The newest snapshot: once as the operation saw it, then as it is."""
         seen, self.seen = self.seen, None
-        return self.committer.main.snapshots.find_latest() if seen is None else seen.snapshot
+        self._looked = self.committer.main.snapshots.find_latest() if seen is None else seen.snapshot
+        return self._looked
+
+    def has_lost_base(self) -> bool:
+        """Whether the snapshot that this turn planned on has expired meanwhile, with its files: conversions do so."""
+        looked, snapshots = self._looked, self.committer.main.snapshots
+        if looked is None:
+            return False
+        return snapshots.find_floor() > looked.id or snapshots.find_file(looked.id) is None
 
     def give_up(self) -> None:
         """Forget the plan and delete its files. REQUIRES that its claim surely lost."""

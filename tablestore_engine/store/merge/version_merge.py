@@ -13,6 +13,7 @@ Memory     a step of rows (row_budget), however large the bucket is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +27,7 @@ from tablestore_engine.lsm.key_order import Mask, order_columns
 from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_records import merged_rows
+from tablestore_engine.lsm.runs_by_age import order_by_age
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.store.files.data_files import RunRows
 from tablestore_engine.store.files.file_read import FileReader
@@ -38,10 +40,13 @@ from tablestore_engine.store.table_traits import TableTraits
 def read_merged(reader: FileReader, files: Sequence[StoredFile], traits: TableTraits) -> Iterator[RunRows]:
     """Rows in key order, each with the number of its newest version. Raises as read_ranges and MergeEngine.merge."""
     for pieces in read_ranges(reader, files, keep=(SEQUENCE_NUMBER, VALUE_KIND)):
+        aged = None if traits.sequence_fields else _by_age(pieces)
+        pieces[:] = aged or pieces
         rows = pa.concat_tables([piece.rows for piece in pieces])
         counted = _counted(pieces) if traits.merges_by_lookup else None
         pieces.clear()  # gone before the next range is read
-        yield _merged(rows if counted is None else rows.filter(pa.array(counted)), traits)
+        rows = rows if counted is None else rows.filter(pa.array(counted))
+        yield _merged(rows, traits, is_by_age=aged is not None)
 
 
 def _counted(pieces: Sequence[FilePiece]) -> Mask | None:
@@ -58,13 +63,24 @@ def _counted(pieces: Sequence[FilePiece]) -> Mask | None:
     return counted
 
 
-def _merged(rows: pa.Table, traits: TableTraits) -> RunRows:
+def _by_age(pieces: Sequence[FilePiece]) -> list[FilePiece] | None:
+    """The pieces in the order of time, as long as that is one of whole files."""
+    runs = [list(mine) for _, mine in groupby(pieces, key=lambda piece: piece.source.path)]
+    numbers = [[np.asarray(piece.rows.column(SEQUENCE_NUMBER)) for piece in mine] for mine in runs]
+    aged = order_by_age(
+        [([piece.keys for piece in mine], found) for mine, found in zip(runs, numbers, strict=True)]
+    )
+    return None if aged is None else [piece for number in aged for piece in runs[number]]
+
+
+def _merged(rows: pa.Table, traits: TableTraits, *, is_by_age: bool) -> RunRows:
+    """`is_by_age`: of each key the rows lie in merge order."""
     kinds = np.asarray(rows.column(VALUE_KIND)).astype(np.int8)
     if traits.ignores_deletes and retracts(kinds).any():
         rows, kinds = rows.filter(pa.array(~retracts(kinds))), kinds[~retracts(kinds)]
     numbers = np.asarray(rows.column(SEQUENCE_NUMBER))
     rows, gone = rows.drop_columns([SEQUENCE_NUMBER, VALUE_KIND]), retracts(kinds)
-    order = SequenceOrder.of_stored(sequence_of(rows, traits), numbers, ~gone)
+    order = None if is_by_age else SequenceOrder.of_stored(sequence_of(rows, traits), numbers, ~gone)
     keys = order_columns(rows, traits.schema.trimmed_primary_keys)
     versions = sort_versions(keys, gone, order, rows, np.asarray(kinds == RowKind.UPDATE_BEFORE))
     merged = merge_versions(traits.merge_engine, versions)

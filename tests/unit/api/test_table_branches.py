@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.api import Engine, Table
-from tablestore_engine.errors import TablestoreError
+from tablestore_engine.errors import Fenced, PublishPending, TablestoreError
+from tablestore_engine.warehouse.log.logs import Logs
 
 ROWS = pa.table({"id": [1, 2], "v": ["a", "b"]})
 
@@ -101,3 +102,19 @@ def test_verify_finds_damage_in_a_branch(orders: Table) -> None:
         problems = engine.table("d.orders").verify()
     assert problems
     assert all(one.startswith("branch dev: ") for one in problems)
+
+
+def test_a_log_that_fails_after_a_fast_forward_is_pending(
+    orders: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Main has moved: the error says so, whatever the log's own one is."""
+    orders.branch("dev").upsert([{"id": 3, "v": "c"}])
+
+    def fail(*_: object) -> None:
+        raise Fenced("TS1710", "the log failed", why="another publisher took over", fix="publish again")
+
+    monkeypatch.setattr(Logs, "published", fail)
+    with pytest.raises(PublishPending) as pending:
+        orders.fast_forward("dev")
+    assert pending.value.facts["snapshot"] == 2
+    assert len(orders) == 3

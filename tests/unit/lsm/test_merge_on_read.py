@@ -12,6 +12,7 @@ import pytest
 from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
+from tablestore_engine.lsm.runs_by_age import order_by_age
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 
@@ -58,18 +59,24 @@ def test_sequence_field_comes_before_the_number() -> None:
     assert _plain(deleted_positions(Deduplicate(), files)) == {"b": [0, 1]}
 
 
+@pytest.mark.parametrize("is_by_age", [False, True])
 @pytest.mark.parametrize("seed", range(20))
-def test_equals_a_dict(seed: int) -> None:
-    """Random versions over random files leave what replaying them in sequence order into a dict leaves."""
+def test_equals_a_dict(seed: int, is_by_age: bool) -> None:
+    """Random versions over random files, or file by file as writers leave them in level 0, leave what replaying them in
+    sequence order into a dict leaves.
+    """
     dice = random.Random(seed)
     versions = [(dice.choice("abcdefgh"), number, dice.choice([0, 0, 2, 3])) for number in range(40)]
     per_file: dict[str, dict[str, tuple[object, int, int]]] = {}
     for version in versions:
-        per_file.setdefault(dice.choice("xyz"), {})[version[0]] = version
+        name = "yxz"[version[1] // 14] if is_by_age else dice.choice("xyz")
+        per_file.setdefault(name, {})[version[0]] = version
     stored = [version for one in per_file.values() for version in one.values()]
     expected = {key: number for key, number, kind in sorted(stored, key=lambda one: one[1])}
     expected = {key: number for key, number, kind in stored if expected[key] == number and kind in (0, 2)}
-    files = [_file(name, sorted(one.values())) for name, one in per_file.items()]
+    files = [_file(name, sorted(one.values())) for name, one in sorted(per_file.items())]
+    runs = [((one.keys,), (one.sequence_numbers,)) for one in files]
+    assert not is_by_age or order_by_age(runs) == [1, 0, 2]
     hidden = deleted_positions(Deduplicate(), files)
     seen = {}
     for file in files:
@@ -78,3 +85,15 @@ def test_equals_a_dict(seed: int) -> None:
                 seen[file.keys.row(at)[0]] = number
     assert seen == expected
     assert isinstance(files[0].keys, pl.DataFrame)
+
+
+def test_runs_that_time_does_not_order_have_no_order() -> None:
+    """Numbers that overlap, and a key that a run has twice: then the numbers of the rows decide."""
+    first, second = _file("a", [(1, 0, 0), (2, 3, 0)]), _file("b", [(1, 2, 0)])
+    assert order_by_age([((one.keys,), (one.sequence_numbers,)) for one in (first, second)]) is None
+    twice, later = _file("a", [(1, 1, 0), (1, 0, 3)]), _file("b", [(2, 5, 0)])
+    assert order_by_age([((one.keys,), (one.sequence_numbers,)) for one in (twice, later)]) is None
+    assert _plain(deleted_positions(Deduplicate(), [twice, _file("b", [(1, 5, 3)])])) == {
+        "a": [0, 1],
+        "b": [0],
+    }

@@ -31,6 +31,11 @@ def foreign_level_zero(store: TableStore, rows: list[dict[str, object]], kinds: 
     _foreign(store, rows, kinds, CommitKind.APPEND, level=0)
 
 
+def foreign_run(store: TableStore, rows: pa.Table) -> None:
+    """The same of many rows, in the order of `id`."""
+    _foreign(store, rows, [0] * rows.num_rows, CommitKind.APPEND, level=0)
+
+
 def foreign_overwrite(store: TableStore, rows: list[dict[str, object]]) -> None:
     """What Java's INSERT OVERWRITE leaves: everything removed, one file at the top, no changelog."""
     _foreign(
@@ -43,7 +48,12 @@ def foreign_overwrite(store: TableStore, rows: list[dict[str, object]]) -> None:
 
 
 def _foreign(
-    store: TableStore, rows: list[dict[str, object]], kinds: list[int], kind: CommitKind, *, level: int
+    store: TableStore,
+    rows: list[dict[str, object]] | pa.Table,
+    kinds: list[int],
+    kind: CommitKind,
+    *,
+    level: int,
 ) -> None:
     schema = store.schema
     latest = store.latest()
@@ -51,8 +61,8 @@ def _foreign(
     state = states[0] if states else empty_bucket(schema, (), 0)
     first = state.next_sequence
     context = store.context
-    rows = sorted(rows, key=lambda one: one["id"])  # type: ignore[arg-type,return-value] # numbers
-    run = RunRows(as_table(rows, schema), np.arange(first, first + len(rows)), np.array(kinds, np.int8))
+    table = rows if isinstance(rows, pa.Table) else as_table(_in_order(rows), schema)
+    run = RunRows(table, np.arange(first, first + table.num_rows), np.array(kinds, np.int8))
     output = DataFiles(context.fileio, context.layout, TableTraits(schema), context.runtime)
     files = write_run(output, state, run, level=level)
     change = BucketChange(state.partition_bytes, state.bucket, added=files)
@@ -61,6 +71,10 @@ def _foreign(
         change = replace(change, removed=removed, deletion_vectors={} if state.deletion_vectors else None)
     plan = Planned(kind, schema, (change,), ConflictScope(everything=True))
     committer_of(store.context).commit(lambda _: plan, CommitIdentity("java", 1, is_new=True))
+
+
+def _in_order(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    return sorted(rows, key=lambda one: one["id"])  # type: ignore[arg-type,return-value] # numbers
 
 
 def test_changes_are_the_same_every_time_and_in_order(tmp_path: Path) -> None:

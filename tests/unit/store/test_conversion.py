@@ -6,6 +6,7 @@ Two forms  what another engine reads is this engine's plan with the options of t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +21,10 @@ from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.runtime.outside_world import CRASH_POINTS
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.commit.commit_report import CommitReport
+from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.table_store import TableStore
+from tablestore_engine.store.tasks.bucket_task import BucketTask
+from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
 from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 from tests.doses import cases
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
@@ -74,6 +78,23 @@ def seen_by_others(store: TableStore) -> dict[int, list[Row]]:
         plan = store.context.scanner.plan_scan(snapshot, schema=schema)
         found[number] = sorted(store.read(plan).to_pylist(), key=repr)
     return found
+
+
+def test_a_conversion_beside_another_one_plans_again(tmp_path: Path) -> None:
+    """The other one expires the snapshot that this one has planned on, and deletes its files."""
+    merged_table(tmp_path)
+    others = [open_table(tmp_path)]
+
+    def run_late(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketChange]:
+        while others:
+            convert(others.pop(), 2)
+        return run_tasks(tasks, access)
+
+    store = replace(open_table(tmp_path), runner=run_late)
+    convert(store, 2)
+    assert rows_of(store) == LEFT
+    assert [one.id for one in store.snapshots.list_all()] == [5]
+    assert store.verify() == ()
 
 
 @pytest.mark.parametrize("buckets", [None, 1, 3])
