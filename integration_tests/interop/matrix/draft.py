@@ -24,6 +24,7 @@ class Draft:
     """`values`: columns with values of their own; `filled`: columns without NULL; `deletes`: 'free', 'final' (a deleted
     key never comes back, since what Paimon then shows depends on its compactions) or 'none';
     `retracted`: the columns that are not NULL in a delete, None for all;
+    `moves`: whether a key may be in another partition later; `kind_column`: has the kind of each row;
     `defaults`: what a write stores for NULL (schemas.Column).
     """
 
@@ -39,6 +40,7 @@ class Draft:
     retracted: frozenset[str] | None = None
     defaults: dict[str, tuple[str, Any]] = field(default_factory=dict)
     moves: bool = False
+    kind_column: str = ""
     history: list[str] = field(default_factory=list)
     features: list[str] = field(default_factory=list)
 

@@ -120,9 +120,15 @@ def _deduplicate(draft: Draft) -> None:
 
 
 def _ignore_delete(draft: Draft) -> None:
-    draft.need(fits=draft.is_keyed)
+    draft.need(fits=draft.is_keyed and not draft.moves)
     draft.options["ignore-delete"] = "true"
     draft.rule = rules.latest_without_deletes
+
+
+def _kind_column(draft: Draft) -> None:
+    draft.need(fits=draft.is_keyed and draft.rule is rules.latest and not draft.moves)
+    draft.columns["kind"], draft.kind_column = "STRING", "kind"
+    draft.options["rowkind.field"] = "kind"
 
 
 def _sequence(*columns: str) -> Callable[[Draft], None]:
@@ -224,7 +230,8 @@ def _producer(name: str) -> Callable[[Draft], None]:
     def add(draft: Draft) -> None:
         first = draft.options.get("merge-engine") == "first-row"
         plain = draft.rule is rules.latest
-        draft.need(fits=draft.is_keyed and not draft.moves and (not first or name == "lookup"))
+        draft.need(fits=draft.is_keyed and (not first or name == "lookup"))
+        draft.need(fits=not draft.moves or name in ("lookup", "none"))
         draft.need(fits=name != "input" or plain)
         draft.options["changelog-producer"] = name
 
@@ -235,7 +242,7 @@ def _vectors(**options: str) -> Callable[[Draft], None]:
     def add(draft: Draft) -> None:
         producer = draft.options.get("changelog-producer", "none")
         first = draft.options.get("merge-engine") == "first-row"
-        draft.need(fits=not first and producer != "full-compaction" and not draft.moves)
+        draft.need(fits=not first and producer != "full-compaction")
         _options(deletion_vectors__enabled="true", **options)(draft)
 
     return add
@@ -281,9 +288,9 @@ def _defaults(draft: Draft) -> None:
 
 
 def _record_expiry(draft: Draft) -> None:
-    """Of rows that are young for ever: when older ones go depends on compactions."""
+    """Of rows that are young until 2033: when older ones go depends on compactions."""
     draft.need(fits=draft.is_keyed)
-    draft.columns["r_time"], draft.values["r_time"] = "INT", (2**31 - 1, 2**31 - 2)
+    draft.columns["r_time"], draft.values["r_time"] = "INT", (2_000_000_000, 2_000_000_001)
     draft.filled.add("r_time")  # paimon-spark 0.9.0 fails on NULL
     draft.options.update({"record-level.expire-time": "1 d", "record-level.time-field": "r_time"})
 
@@ -375,6 +382,7 @@ AXES: tuple[tuple[Feature, ...], ...] = (
         Feature("bitmap indexes", _index("bitmap"), 1),
         Feature("", _nothing, 4),
     ),
+    _sometimes("`rowkind.field`", _kind_column, 0.15),
     _sometimes("clustering", _clustered, 0.4),
     _sometimes("defaults of columns", _defaults, 0.15),
     _sometimes("record expiry", _record_expiry, 0.12),

@@ -6,7 +6,7 @@ INVARIANT  a commit names each key once: which of two versions within a commit w
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -67,7 +67,7 @@ class _Planner:
         kinds = ["+U" if has_updates and key in self._alive else "+I" for key in keys]
         self._alive += [key for key in keys if key not in self._alive]
         self._last = set(keys)
-        return tuple(zip(kinds, rows, strict=True))
+        return tuple(self._told(zip(kinds, rows, strict=True)))
 
     def deletes(self, count: int) -> tuple[tuple[str, Plain], ...]:
         """Deletes of keys that are there and have no other row in this commit."""
@@ -80,9 +80,16 @@ class _Planner:
         kept = self._draft.retracted
         kept = None if kept is None else kept.union(self._schema.keys, self._schema.partitions)
         return tuple(
-            ("-D", {name: value if kept is None or name in kept else None for name, value in row.items()})
-            for row in self.rows(keys)
+            self._told(
+                ("-D", {name: value if kept is None or name in kept else None for name, value in row.items()})
+                for row in self.rows(keys)
+            )
         )
+
+    def _told(self, changes: Iterable[tuple[str, Plain]]) -> Iterator[tuple[str, Plain]]:
+        """With the kind in its column, of tables that have one."""
+        name = self._draft.kind_column
+        return ((kind, {**row, name: kind} if name else row) for kind, row in changes)
 
     def rows(self, keys: Sequence[int]) -> list[Plain]:
         """Rows of these keys: key columns and partitions depend on the key alone, unless keys move."""
@@ -97,7 +104,7 @@ class _Planner:
             return [Step(compact=True)]
         if name == "tag":
             return [Step(upkeep="tag")]
-        rows = [row for _, row in self.upserts(8)]
+        rows = [{**row, **self._plain_kind()} for _, row in self.upserts(8)]
         if name == "overwrite table":
             self._alive = [row["id"] for row in rows]
             return [Step(overwrite=tuple(rows))]
@@ -106,6 +113,10 @@ class _Planner:
         where = {one: rows[0][one] for one in self._schema.partitions}
         inside = [row for row in rows if all(row[one] == value for one, value in where.items())]
         return [Step(overwrite=tuple(inside), partition=where)]
+
+    def _plain_kind(self) -> Plain:
+        """Of rows that an overwrite puts."""
+        return {self._draft.kind_column: "+I"} if self._draft.kind_column else {}
 
     def _evolve(self) -> list[Step]:
         now = self._schema
@@ -148,6 +159,8 @@ def make_table_rows(draft: Draft, now: Schema, keys: Sequence[int], seed: int) -
     required = {*now.keys, *draft.filled, *now.partitions}
     rows, chance = make_rows(columns, keys, seed=seed, required=required), random.Random(seed)
     for row in rows:
+        if draft.kind_column:
+            row[draft.kind_column] = "+I"
         for name, values in draft.values.items():
             is_null = name not in required and chance.random() < 0.2
             row[name] = None if is_null else chance.choice(list(values))
