@@ -7,6 +7,7 @@ Changes    `changelog` is the batch query `incremental-between` over `$audit_log
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -42,8 +43,19 @@ class JavaPaimon:
 
     def create(self, location: Path, schema: Schema) -> None:
         """A new table, checked by Java's own rules."""
-        declared = self._paimon.schema.TableSchema.fromJson(schema.json()).toSchema()
-        self._schemas(location).createTable(declared)
+        self._schemas(location).createTable(
+            self._paimon.schema.TableSchema.fromJson(schema.json()).toSchema()
+        )
+
+    def create_json(self, location: Path, declared: Mapping[str, Any]) -> None:
+        """A new table of a schema that `Schema` does not describe."""
+        made = self._paimon.schema.TableSchema.fromJson(json.dumps(declared)).toSchema()
+        self._schemas(location).createTable(made)
+
+    def variant(self, text: str) -> dict[str, bytes]:
+        """The VARIANT that Java makes of JSON."""
+        made = self._paimon.data.variant.GenericVariant.fromJson(text)
+        return {"value": bytes(made.value()), "metadata": bytes(made.metadata())}
 
     def alter(self, location: Path, *changes: tuple[Any, ...]) -> None:
         """Each is ('add', name, type), ('rename', old, new), ('drop', name), ('type', name, type) or ('option', …)."""

@@ -119,7 +119,9 @@ class Jvm:
 
     def _reader(self, rows: pa.Table, row_type: Any) -> Any:
         source = self._new_file()
-        pq.write_table(rows, source, compression="none")
+        # Java reads nanoseconds from INT96 alone, which Arrow writes for all timestamps of a file or for none
+        fine = any("[ns" in str(field.type) for field in rows.schema)
+        pq.write_table(rows, source, compression="none", use_deprecated_int96_timestamps=fine)
         factory = self._parquet.createReaderFactory(row_type, row_type, self.java.util.ArrayList())
         size = source.stat().st_size
         return factory.createReader(

@@ -9,39 +9,37 @@ import pyarrow as pa
 
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
+from tablestore_engine.format.data_type import DataField, DataType, is_fine_timestamp
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.warehouse.warehouse import Warehouse
+from tablestore_engine.warehouse.write.arrow_rows import ArrowRows
 from tablestore_engine.warehouse.write.incoming_rows import from_arrow, to_arrow
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
-_MICROS = 6  # digits of a second
 IfExists = Literal["fail", "keep", "replace"]
 
 
 def rows_of_schema(name: str, schema: object) -> pa.Table:
     """No rows, with the columns of a schema or of rows. Raises what reading the rows and writing them later raises.
 
-    Raises FixRequest TS1580 for a schema with nanoseconds, and for rows whose nanoseconds would be lost.
+    A schema with nanoseconds keeps them. Raises FixRequest TS1580 for rows whose nanoseconds would be lost.
     """
     if isinstance(schema, pa.Schema) or (
         hasattr(schema, "__arrow_c_schema__") and not hasattr(schema, "__arrow_c_stream__")
     ):
-        asked = pa.schema(schema)
-        _check_times(name, {one.name: type_from_arrow(one.type, may_be_void=True) for one in asked})
-        return asked.empty_table()
-    rows = to_arrow(schema)
-    _check_times(name, {one.name: one.type for one in from_arrow(rows).fields})
-    return rows.slice(0, 0)
+        return pa.schema(schema).empty_table()
+    rows = from_arrow(to_arrow(schema))
+    _check_times(name, {one.name: one.type for one in rows.fields})
+    return rows.table.slice(0, 0)
 
 
 def _check_times(name: str, columns: Mapping[str, DataType]) -> None:
     for column, type_ in columns.items():
-        if any(one.root in TIMESTAMP_ROOTS and (one.precision or 0) > _MICROS for one in type_.walk()):
-            why = f"column {column!r} has timestamps in nanoseconds; a table keeps microseconds"
-            fix = "cast it to pa.timestamp('us'), or keep nanoseconds in a BIGINT"
+        if any(map(is_fine_timestamp, type_.walk())):
+            why = f"column {column!r} has timestamps in nanoseconds; SQL reads no column that keeps them"
+            fix = "cast it to pa.timestamp('us'), keep nanoseconds in a BIGINT, or give a pa.schema to keep them"
             raise _refused(name, why, fix)
 
 
@@ -79,17 +77,23 @@ def create_table(
         raise _refused(identifier, "the schema has no columns", "name the columns")
     store = None if if_exists == "fail" else warehouse.stores.find(identifier)
     if store is None:
-        warehouse.writer.create_empty(identifier, from_arrow(rows), spec, makes_database=True)
+        warehouse.writer.create_empty(identifier, _asked(rows), spec, makes_database=True)
     elif if_exists == "keep":
         _check_same(identifier, store.schema, rows, spec)
     else:
         replacing = WriteSpec(spec, mode=WriteMode.OVERWRITE_TABLE, on_schema_change=OnSchemaChange.REPLACE)
         with warehouse.running(needs_spark=warehouse.session.is_started):
-            warehouse.write_incoming(identifier, from_arrow(rows), replacing)
+            warehouse.write_incoming(identifier, _asked(rows), replacing)
+
+
+def _asked(rows: pa.Table) -> ArrowRows:
+    """No rows, with the very types of their columns. Raises FixRequest TS1104."""
+    types = {one.name: type_from_arrow(one.type, may_be_void=True) for one in rows.schema}
+    return ArrowRows(tuple(DataField(0, name, type_) for name, type_ in types.items()), rows)
 
 
 def _check_same(identifier: Identifier, found: TableSchema, rows: pa.Table, spec: TableSpec) -> None:
-    asked = {field.name: field.type.with_nullable(True) for field in from_arrow(rows).fields}
+    asked = {field.name: field.type.with_nullable(True) for field in _asked(rows).fields}
     stored = {field.name: field.type.with_nullable(True) for field in found.fields}
     differing = {
         "columns": (asked, stored),

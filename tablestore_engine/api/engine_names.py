@@ -180,7 +180,7 @@ class EngineNames:
                       columns, keys, partitions and options; replace: it becomes this table, and its history stays
 
         Raises FixRequest TS1406, TS1415 when the name is taken, TS1580 for `keep` and a table that differs.
-        TS1580 also refuses timestamps in nanoseconds: a table keeps microseconds.
+        Timestamps of a schema keep their unit; TS1580 refuses rows whose nanoseconds a table would lose.
 
         >>> schema = pa.schema({"id": pa.int64(), "name": pa.string(), "day": pa.date32()})
         >>> engine.create_table("demo.users", schema, primary_key="id", options={"bucket": 2})

@@ -1,7 +1,7 @@
 """The columns that Spark wants of a table, and rows in exactly the Arrow types that it takes.
 
-Types      as spark/spark_types.py: NTZ timestamps in microseconds, texts and bytes without lengths. What is finer than
-           microseconds is cut off, as Spark's own reader does.
+Types      as spark/spark_types.py: NTZ timestamps in microseconds, texts and bytes without lengths. A column of
+           nanoseconds is refused, since Spark would cut them off.
 INVARIANT  a type is never changed in silence: another type than the table's is refused (TS1445).
 INVARIANT  each batch has the same schema; Spark looks at the first one only.
 """
@@ -82,7 +82,7 @@ class SnapshotRows:
         for name, wanted in zip(asked.names, target, strict=True):
             field = asked.find_field(name)
             if field is not None:
-                arrays.append(as_spark_has_it(self.rows.column(field.name), field.type, wanted.type))
+                arrays.append(as_spark_has_it(self.rows.column(field.name), wanted.type))
             elif name == ROW_KIND:
                 arrays.append(pa.chunked_array([short_strings().take(self.kinds)]))
             else:

@@ -141,10 +141,15 @@ class TableWrite:
         schema = self._schema
         for batch in batches:
             columns = [
-                _kinds(column) if name == ROW_KIND else column.cast(schema.field(place).type)
+                _kinds(column) if name == ROW_KIND else _cast(column, schema.field(place).type)
                 for place, (name, column) in enumerate(zip(self.columns.names, batch.columns, strict=True))
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _cast(column: pa.Array, target: pa.DataType) -> pa.Array:
+    """Arrow refuses a cast that changes nothing but metadata where a VARIANT is NULL."""
+    return column if column.type == target else column.cast(target)
 
 
 def _kinds(column: pa.Array) -> pa.Array:

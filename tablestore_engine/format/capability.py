@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS
+from tablestore_engine.format.data_type import BINARY_ROOTS, TIMESTAMP_ROOTS, is_fine_timestamp
 from tablestore_engine.format.layout import POSTPONE_BUCKET, file_format
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.options import AGGREGATE_FUNCTIONS, MERGE_ENGINES, OPTIONS
@@ -80,10 +80,12 @@ def column_of(roots: Collection[str]) -> Detect:
     return detect
 
 
-def _fine_timestamp(schema: TableSchema) -> str | None:
+def _mixed_times(schema: TableSchema) -> str | None:
+    """A nested column with timestamps in nanoseconds and others: Arrow reads INT96 of a column in one unit."""
     for field in schema.fields:
-        if any(t.root in TIMESTAMP_ROOTS and (t.precision or 0) > 6 for t in field.type.walk()):
-            return f"column {field.name} has a timestamp finer than microseconds"
+        kinds = {is_fine_timestamp(part) for part in field.type.walk() if part.root in TIMESTAMP_ROOTS}
+        if len(kinds) > 1:
+            return f"column {field.name} has timestamps of more than 6 digits and of fewer"
     return None
 
 
@@ -177,16 +179,22 @@ _CONVERT = "convert it: `tablestore convert DATABASE.TABLE`, with the other engi
 CAPABILITIES: tuple[Capability, ...] = (
     # shape of the table
     Capability("table type", option_in("type", allowed=("", "table")), "only plain tables hold rows in our layout"),
-    Capability("VARIANT, BLOB or VECTOR column", column_of(("VARIANT", "BLOB", "VECTOR")), "no reader for these types"),
-    Capability("binary partition column", _binary_partition, "its directory name is not fixed"),
+    Capability(
+        "BLOB or VECTOR column", column_of(("BLOB", "VECTOR")),
+        "BLOB needs data evolution, and Java has no Parquet form of VECTOR",
+    ),
+    Capability(
+        "timestamps of two units in one column", _mixed_times,
+        "years before 1677 and after 2262 could be written, and not read again", read=True,
+        fix="give all timestamps of that column the same number of digits",
+    ),
+    Capability(
+        "binary partition column", _binary_partition,
+        "Java names its directory by the identity of an object, another one for each write",
+    ),
     Capability(
         "floating partition column", _floating_partition,
         "its directory name differs between versions of Java (1.17549435E-38 or 1.1754944E-38)", read=True,
-    ),
-    Capability(
-        "timestamp finer than microseconds", _fine_timestamp,
-        "Paimon up to 1.4 reads it as INT96 only, which the Parquet writer cannot mix", read=True,
-        fix="cast it to microseconds, or keep nanoseconds in a BIGINT",
     ),
     Capability(
         "postponed bucket", _bucket(lambda _s, n: n == POSTPONE_BUCKET),

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 STRING_LENGTH = 2147483647
 COMPACT_DECIMAL_PRECISION = 18  # up to here the unscaled value is one int64
+MICROS_PRECISION = 6  # Spark's timestamps, and up to here Parquet's are INT64
 COMPACT_TIMESTAMP_PRECISION = 3  # up to here a timestamp is one int64 of epoch milliseconds
 
 INTEGER_ROOTS = ("TINYINT", "SMALLINT", "INT", "BIGINT")
@@ -92,6 +93,11 @@ class DataField:
     type: DataType
     description: str | None = None
     default_value: str | None = None
+
+
+def is_fine_timestamp(type_: DataType) -> bool:
+    """Whether it is a timestamp of more than 6 digits of a second: one in nanoseconds."""
+    return type_.root in TIMESTAMP_ROOTS and (type_.precision or 0) > MICROS_PRECISION
 
 
 VOID = DataType("NULL")  # of incoming columns that hold nothing but NULL; never stored

@@ -3,7 +3,7 @@
 Casts      same type in another Arrow form · integers to any integer (wraps around as Java does) · integers and
            DECIMAL to FLOAT, DOUBLE · integers to DECIMAL · FLOAT ⇄ DOUBLE · DECIMAL, CHAR, VARCHAR, BINARY,
            TIMESTAMP to a wider one of their kind · DATE to TIMESTAMP · any scalar but binaries and zoned time
-           to STRING · ARRAY, MAP, ROW child by child, ROW children by id
+           to STRING · ARRAY, MAP, ROW child by child, ROW children by id · VARIANT only to VARIANT
 INVARIANT  what is not in that list is refused by name; nothing is read wrong.
 """
 
@@ -89,7 +89,7 @@ def _is_readable(old: DataType, new: DataType) -> bool:
 
 
 def _is_readable_nested(old: DataType, new: DataType) -> bool:
-    if old.root != new.root or old.root not in ("ARRAY", "MULTISET", "MAP", "ROW"):
+    if old.root != new.root or old.root not in ("ARRAY", "MULTISET", "MAP", "ROW", "VARIANT"):
         return False
     if old.root == "ROW":
         by_id = {field.id: field for field in old.fields}
@@ -139,7 +139,11 @@ def _to_text(column: pa.ChunkedArray | pa.Array, old: DataType) -> pa.ChunkedArr
 
 
 def _cast_nested(array: pa.Array, old: DataType, new: DataType) -> pa.Array:
-    """One Arrow array of ARRAY, MULTISET, MAP or ROW, rebuilt with cast children."""
+    """One Arrow array of VARIANT, or of ARRAY, MULTISET, MAP or ROW, rebuilt with cast children."""
+    if old.root == "VARIANT":
+        from tablestore_engine.format.variant import stored_variant  # noqa: PLC0415 - for such columns alone
+
+        return stored_variant(array)
     target, nulls = type_to_arrow(new), array.is_null()
     if old.root == "ROW":
         return _cast_row(array, old, new)

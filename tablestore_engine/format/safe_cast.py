@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.types as pat
 
 from tablestore_engine.format.nested_fields import match_names
+from tablestore_engine.format.type_arrow import is_variant
 
 _INTEGER_DIGITS = 20  # of an unsigned one
 _FLOAT_DIGITS = 17  # a DOUBLE is never written with more
@@ -40,7 +41,11 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.nulls(len(array), target)
     if pat.is_dictionary(array.type):
         array = array.dictionary_decode()
-    if array.type.equals(target):
+    if is_variant(target):
+        from tablestore_engine.format.variant import checked_variant  # noqa: PLC0415 - for such columns alone
+
+        return checked_variant(array)
+    if array.type.equals(target) and not _has_variant(target):
         return array
     if pat.is_struct(array.type) and pat.is_struct(target):
         return _cast_struct(array, target)
@@ -49,6 +54,12 @@ def _cast(array: pa.Array, target: pa.DataType) -> pa.Array:
     if _is_list(array.type) and pat.is_list(target):
         return _cast_list(array, target)
     return _cast_scalar(array, target)
+
+
+def _has_variant(arrow: pa.DataType) -> bool:
+    return is_variant(arrow) or any(
+        _has_variant(arrow.field(at).type) for at in range(arrow.num_fields if pat.is_nested(arrow) else 0)
+    )
 
 
 def _is_list(arrow: pa.DataType) -> bool:

@@ -29,6 +29,13 @@ FIELD_ID_KEY = b"PARQUET:field_id"
 NESTED_ID_BASE = 536870911  # Integer.MAX_VALUE / 4
 NESTED_ID_STEP = 1024  # ids of one column's elements and keys, one per depth
 
+_VARIANT_MARK = b"variant"  # Spark's, on the field `metadata`
+VARIANT_ARROW = pa.struct(  # as Paimon, Spark and Parquet encode a variant
+    [
+        pa.field("value", pa.binary(), nullable=False),
+        pa.field("metadata", pa.binary(), nullable=False, metadata={_VARIANT_MARK: b"true"}),
+    ]
+)
 _PLAIN_TO_ARROW: dict[str, pa.DataType] = {
     "BOOLEAN": pa.bool_(),
     "TINYINT": pa.int8(),
@@ -39,12 +46,13 @@ _PLAIN_TO_ARROW: dict[str, pa.DataType] = {
     "DOUBLE": pa.float64(),
     "DATE": pa.date32(),
     "TIME": pa.time32("ms"),  # the format keeps milliseconds of day whatever the precision says
+    "VARIANT": VARIANT_ARROW,
 }
 _UNITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 
 def type_to_arrow(type_: DataType) -> pa.DataType:
-    """The Arrow type in which values of `type_` travel. Raises Unsupported TS1103 for VARIANT, BLOB and VECTOR."""
+    """The Arrow type in which values of `type_` travel. Raises Unsupported TS1103 for BLOB and VECTOR."""
     root = type_.root
     if root in _PLAIN_TO_ARROW:
         return _PLAIN_TO_ARROW[root]
@@ -127,6 +135,8 @@ def _field_with_id(name: str, type_: DataType, *, parquet_id: int, owner: int, d
 
     nested = type_.root in ("ARRAY", "MULTISET", "MAP", "ROW")
     arrow = _nested_to_arrow(type_, child) if nested else type_to_arrow(type_)
+    if type_.root == "VARIANT":  # PAIMON: each VARIANT has its fields under the ids 0 and 1
+        arrow = pa.struct([one.with_metadata({FIELD_ID_KEY: b"%d" % at}) for at, one in enumerate(arrow)])
     return pa.field(name, arrow, nullable=type_.nullable, metadata={FIELD_ID_KEY: str(parquet_id).encode()})
 
 
@@ -200,6 +210,20 @@ def _struct_from_arrow(arrow: pa.StructType) -> DataType:
     )
 
 
+def is_variant(arrow: pa.DataType) -> bool:
+    """Whether the type says that it is one, by Spark's mark; a plain struct of these names is none."""
+    return has_variant_fields(arrow) and any(
+        (arrow.field(i).metadata or {}).get(_VARIANT_MARK) == b"true" for i in (0, 1)
+    )
+
+
+def has_variant_fields(arrow: pa.DataType) -> bool:
+    """Whether it is a struct of exactly `value` and `metadata`, both binary."""
+    if not pat.is_struct(arrow) or sorted(field.name for field in arrow) != ["metadata", "value"]:
+        return False
+    return all(pat.is_binary(field.type) or pat.is_large_binary(field.type) for field in arrow)
+
+
 def _is_list(arrow: pa.DataType) -> bool:
     return bool(pat.is_list(arrow) or pat.is_large_list(arrow) or pat.is_fixed_size_list(arrow))
 
@@ -235,6 +259,7 @@ _FROM_ARROW: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.DataType], 
     (pat.is_timestamp, _timestamp_from_arrow),
     (pat.is_map, _map_from_arrow),
     (_is_list, _list_from_arrow),
+    (is_variant, _constant(DataType("VARIANT"))),
     (pat.is_struct, _struct_from_arrow),
     (pat.is_dictionary, lambda t: _from_arrow(t.value_type)),
 )

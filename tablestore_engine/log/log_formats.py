@@ -11,10 +11,12 @@ INVARIANT  a log with ignore_delete is insert-only for its readers too: each mes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tablestore_engine.errors import FixRequest
+from tablestore_engine.errors import FixRequest, Unsupported
+from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.options import OptionSet
 
@@ -70,6 +72,19 @@ def resolve_formats(options: OptionSet, table: str, *, is_keyed: bool, upserts: 
     if formats.value is ValueFormat.JSON and not (upserts or formats.ignore_delete):
         _check_inserts_only(options, table, is_keyed=is_keyed)
     return formats
+
+
+def check_types(fields: Sequence[DataField], table: str) -> None:
+    """Raises Unsupported TS1163 for columns that no format brings back as they were."""
+    for field in fields:
+        if any(part.root == "VARIANT" for part in field.type.walk()):
+            raise Unsupported(
+                "TS1163",
+                f"column {field.name!r} of {table} cannot be published",
+                why="it has a VARIANT, whose JSON text loses types: a DATE comes back as a string, a DOUBLE as a "
+                "DECIMAL, and readers of the log would not have the rows of the table",
+                fix="store it as a STRING beside, to_json(column), in a table with a log, or leave log.system out",
+            )
 
 
 def _check_inserts_only(options: OptionSet, table: str, *, is_keyed: bool) -> None:

@@ -37,7 +37,7 @@ _BLOCK_BYTES = 4 << 20
 _AS_THEY_ARE = frozenset(
     {"BOOLEAN", "TINYINT", "SMALLINT", "INT", "BIGINT", "DECIMAL", "CHAR", "VARCHAR", "STRING"}
 )
-_NESTED = frozenset({"ARRAY", "MAP", "MULTISET", "ROW", "VARIANT"})
+_NESTED = frozenset({"ARRAY", "MAP", "MULTISET", "ROW"})
 _WORDS = pa.array(list(KIND_OF_OP))
 _KIND_OF_WORD = np.array([int(kind) for kind in KIND_OF_OP.values()], np.int8)
 

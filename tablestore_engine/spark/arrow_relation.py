@@ -101,7 +101,6 @@ class ArrowRead:
         return rows.filter(pa.array(matching(self.wanted, rows, types)))
 
     def _answer(self, rows: pa.Table, part: FilePart) -> Iterator[pa.RecordBatch]:
-        types = {field.name: field.type for field in self.schema.fields}
         columns = []
         for field in self.target:
             if field.name == self.constant_column:
@@ -109,7 +108,7 @@ class ArrowRead:
             elif field.name == VALUE_KIND:
                 columns.append(rows.column(field.name).cast(field.type))
             else:
-                columns.append(as_spark_has_it(rows.column(field.name), types[field.name], field.type))
+                columns.append(as_spark_has_it(rows.column(field.name), field.type))
         if rows.num_rows:
             yield from pa.Table.from_arrays(columns, schema=self.target).to_batches(max_chunksize=BATCH_ROWS)
 

@@ -62,11 +62,32 @@ def collect_arrow(frame: DataFrame) -> pa.Table:
     """`frame.toArrow()`; Ctrl-C and SIGTERM raise what their handlers raise, once the query is cancelled."""
     with _cancelled_by_signals(frame.sparkSession) as interrupts:
         try:
-            return frame.toArrow()
+            return _variant_rows(frame) if _has_variant(frame.schema) else frame.toArrow()
         except (PySparkException, Py4JError):
             if interrupts:
                 raise interrupts[0] from None
             raise
+
+
+def _variant_rows(frame: DataFrame) -> pa.Table:
+    """As toArrow, whose cast to the frame's schema Arrow refuses where a VARIANT is NULL (pyspark 4.3)."""
+    inner: Any = frame
+    rows = pa.Table.from_batches(inner._collect_as_arrow(empty_list_if_zero_records=False))
+    for at, field in enumerate(frame.schema.fields):
+        if isinstance(field.dataType, st.TimestampType):  # they have the session's zone
+            rows = rows.set_column(at, rows.field(at).name, rows.column(at).cast(pa.timestamp("us", "UTC")))
+    return rows
+
+
+def _has_variant(type_: st.DataType) -> bool:
+    """The type or one inside it."""
+    if isinstance(type_, st.StructType):
+        return any(_has_variant(field.dataType) for field in type_.fields)
+    if isinstance(type_, st.ArrayType):
+        return _has_variant(type_.elementType)
+    if isinstance(type_, st.MapType):
+        return _has_variant(type_.keyType) or _has_variant(type_.valueType)
+    return isinstance(type_, st.VariantType)
 
 
 @contextmanager

@@ -107,8 +107,7 @@ class KeyReads:
             return None
         fields = [StructField(one.name, nullable_inside(spark_type(one.type)), True) for one in schema.fields]
         columns = [
-            as_spark_has_it(rows.column(at), one.type, arrow_type(fields[at].dataType))
-            for at, one in enumerate(schema.fields)
+            as_spark_has_it(rows.column(at), arrow_type(field.dataType)) for at, field in enumerate(fields)
         ]
         local = frame_of_rows(
             self._session, rows.from_arrays(columns, names=schema.field_names), StructType(fields)

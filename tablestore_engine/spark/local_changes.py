@@ -124,7 +124,7 @@ def _read(plan: ChangesPlan) -> LocalRows | None:
 
 
 def _values(rows: pa.Table, fields: Sequence[DataField], schema: pa.Schema) -> list[pa.ChunkedArray]:
-    return [as_spark_has_it(rows.column(one.name), one.type, schema.field(one.name).type) for one in fields]
+    return [as_spark_has_it(rows.column(one.name), schema.field(one.name).type) for one in fields]
 
 
 def _kinds(rows: pa.Table) -> pa.ChunkedArray:

@@ -11,7 +11,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import types as st
 
 from tablestore_engine.errors import FixRequest, Unsupported
@@ -19,10 +18,11 @@ from tablestore_engine.format.data_type import (
     BYTES,
     CHARACTER_ROOTS,
     STRING,
-    TIMESTAMP_ROOTS,
     DataField,
     DataType,
+    is_fine_timestamp,
 )
+from tablestore_engine.format.type_arrow import VARIANT_ARROW
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.type_ddl import no_spark_type
 from tablestore_engine.sql.as_of_clause import plain_words
@@ -43,6 +43,7 @@ _SIMPLE: dict[str, st.DataType] = {
     "VARBINARY": st.BinaryType(),
     "TIMESTAMP": st.TimestampNTZType(),
     "TIMESTAMP_LTZ": st.TimestampType(),
+    "VARIANT": st.VariantType(),
 }
 _ARROW: dict[str, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -57,6 +58,7 @@ _ARROW: dict[str, pa.DataType] = {
     "binary": pa.binary(),
     "timestamp_ntz": pa.timestamp("us"),
     "timestamp": pa.timestamp("us", "UTC"),
+    "variant": VARIANT_ARROW,
 }
 _FROM_SIMPLE: dict[str, DataType] = {
     "boolean": DataType("BOOLEAN"),
@@ -70,13 +72,14 @@ _FROM_SIMPLE: dict[str, DataType] = {
     "binary": BYTES,
     "timestamp_ntz": DataType("TIMESTAMP", precision=6),
     "timestamp": DataType("TIMESTAMP_LTZ", precision=6),
+    "variant": DataType("VARIANT"),
 }
 
 
 def spark_type(type_: DataType) -> st.DataType:
     """The Spark type that holds all values. Raises Unsupported TS1508 for types Spark does not have."""
     simple = _SIMPLE.get(type_.root)
-    if simple is not None:
+    if simple is not None and not is_fine_timestamp(type_):
         return simple
     if type_.root == "DECIMAL":
         return st.DecimalType(type_.precision or 10, type_.scale or 0)
@@ -105,13 +108,9 @@ def arrow_type(type_: st.DataType) -> pa.DataType:
     return _ARROW[type_.simpleString()]
 
 
-def as_spark_has_it(column: pa.ChunkedArray, type_: DataType, target: pa.DataType) -> pa.ChunkedArray:
-    """Stored values in the Arrow type of Spark's type; what is finer than microseconds is cut off, as Spark does."""
-    if column.type == target:
-        return column
-    if type_.root in TIMESTAMP_ROOTS and pa.types.is_timestamp(column.type) and column.type.unit == "ns":
-        column = pc.floor_temporal(column, unit="microsecond")
-    return column.cast(target)
+def as_spark_has_it(column: pa.ChunkedArray, target: pa.DataType) -> pa.ChunkedArray:
+    """Stored values in the Arrow type of Spark's type."""
+    return column if column.type == target else column.cast(target)
 
 
 def spark_struct(fields: Iterable[DataField]) -> st.StructType:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tablestore_engine.errors import Unsupported
-from tablestore_engine.format.data_type import DataField, DataType
+from tablestore_engine.format.data_type import DataField, DataType, is_fine_timestamp
 from tablestore_engine.format.type_text import type_to_text
 from tablestore_engine.sql.scanner import quote_name
 
@@ -27,6 +27,7 @@ _NAMES = {
     "VARBINARY": "binary",
     "TIMESTAMP": "timestamp_ntz",
     "TIMESTAMP_LTZ": "timestamp",
+    "VARIANT": "variant",
 }
 
 
@@ -41,9 +42,12 @@ def no_spark_type(type_: DataType) -> Unsupported:
 
 
 def has_spark_type(type_: DataType) -> bool:
-    """Whether Spark has one: not for TIME, VARIANT, BLOB and VECTOR, nor for types that contain them."""
+    """Whether Spark has one: not for TIME, BLOB, VECTOR and timestamps in nanoseconds, nor for types that contain them.
+
+    WHY  Spark cuts nanoseconds off: equal rows, keys and counts of such values would be wrong without a word.
+    """
     known = {*_NAMES, "DECIMAL", "ARRAY", "MULTISET", "MAP", "ROW"}
-    return all(part.root in known for part in type_.walk())
+    return all(part.root in known and not is_fine_timestamp(part) for part in type_.walk())
 
 
 def spark_ddl(type_: DataType) -> str:
@@ -58,7 +62,7 @@ def spark_ddl(type_: DataType) -> str:
         return f"map<{spark_ddl(type_.key)},{spark_ddl(type_.value)}>"
     if type_.root == "ROW":
         return "struct<" + ",".join(f"{quote_name(f.name)}:{spark_ddl(f.type)}" for f in type_.fields) + ">"
-    if type_.root not in _NAMES:
+    if type_.root not in _NAMES or is_fine_timestamp(type_):
         raise no_spark_type(type_)
     return _NAMES[type_.root]
 

@@ -285,7 +285,16 @@ class KafkaSystem:
         return schema.options.get("kafka.topic") if schema.options.get("log.system") == _SYSTEM else None
 
     def find_sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
-        """Raises Unsupported TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766, TS1774, TS1775."""
+        """Raises Unsupported TS1163, TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766, TS1774,
+        TS1775.
+        """
+        from tablestore_engine.log.log_formats import check_types
+
+        if table.schema.options.get("log.system") == _SYSTEM:
+            check_types(table.schema.fields, table.name)
+        return self._sink(table)
+
+    def _sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
         from tablestore_engine.log.avro_schema import avro_schemas
         from tablestore_engine.log.kafka.kafka_log import KafkaLog
         from tablestore_engine.log.kafka.settings import resolve_log
@@ -310,7 +319,7 @@ class KafkaSystem:
         any_log = {"changelog-producer": "lookup", "log.format": "debezium-json", "log.key.format": "json"}
         any_log["log.publish.shards"] = "1"
         schema = replace(table.schema, options={**options, **any_log})
-        return self.find_sink(replace(table, schema=schema))
+        return self._sink(replace(table, schema=schema))
 
     def check_reachable(self) -> str | None:
         """Whether the brokers answer. Raises what publishing would raise (TS17xx)."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,8 @@ from tablestore_engine.format.data_file import (
     DataFileMeta,
     append_schema,
 )
-from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataType
+from tablestore_engine.format.data_type import TIMESTAMP_ROOTS, DataField, DataType, is_fine_timestamp
+from tablestore_engine.format.evolution_cast import cast_column
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.runtime.outside_world import Runtime
@@ -115,7 +117,7 @@ class DataFiles:
         count = Counter(first_sequence)
         shape = Shape[pa.Table](
             append_schema(self.schema),
-            arrange=lambda rows: rows,
+            arrange=self._without_gaps,
             options=self._parquet_options,
             facts=lambda: self._indexed(state, AppendFacts(self.facts(level=level, source=source), count)),
             group_rows=self.traits.group_rows,
@@ -153,8 +155,27 @@ class DataFiles:
         """Key columns, number, kind, then the table's columns."""
         kinds = np.zeros(run.rows.num_rows, np.int8) if run.kinds is None else run.kinds
         arrays = [run.rows.column(name) for name in self.schema.trimmed_primary_keys]
-        arrays += [pa.array(run.numbers, pa.int64()), pa.array(kinds, pa.int8()), *run.rows.columns]
+        rows = self._without_gaps(run.rows)
+        arrays += [pa.array(run.numbers, pa.int64()), pa.array(kinds, pa.int8()), *rows.columns]
         return pa.Table.from_arrays(arrays, schema=self.traits.stored_schema)
+
+    @cached_property
+    def _variants(self) -> tuple[DataField, ...]:
+        """Columns that are a VARIANT or have one inside."""
+        return tuple(
+            one for one in self.schema.fields if any(part.root == "VARIANT" for part in one.type.walk())
+        )
+
+    @cached_property
+    def _has_fine_times(self) -> bool:
+        return any(is_fine_timestamp(part) for one in self.schema.fields for part in one.type.walk())
+
+    def _without_gaps(self, rows: pa.Table) -> pa.Table:
+        """Parquet's writer refuses NULL in `value` and `metadata`, which are NOT NULL, below a VARIANT that is NULL."""
+        for field in self._variants:
+            at = rows.schema.get_field_index(field.name)
+            rows = rows.set_column(at, rows.field(at), cast_column(rows.column(at), field.type, field.type))
+        return rows
 
     def _indexed(self, state: BucketState, facts: FileFacts) -> FileFacts:
         """With the indexes of the file, which no changelog file has."""
@@ -193,6 +214,8 @@ class DataFiles:
             "dictionary_pagesize_limit": DICTIONARY_PAGE_BYTES,
             "store_decimal_as_integer": True,
             "store_schema": False,
+            # PAIMON: Java 1.4.2 reads no INT64 of nanoseconds. INT96 is for all timestamps of a file or for none
+            "use_deprecated_int96_timestamps": self._has_fine_times,
         }
 
     def _creation_time(self) -> int:

@@ -170,7 +170,7 @@ class FileReader:
 
     def _input(self, file: StoredFile) -> ParquetInput:
         there = as_parquet(self.fileio, file)
-        return ParquetInput(there.fileio or self.fileio, there.path, self.footers)
+        return ParquetInput(there.fileio or self.fileio, there.path, self.footers, file.schema)
 
     def _decode(
         self,

@@ -63,6 +63,16 @@ class Footer:
             at += count
         return found
 
+    @cached_property
+    def int96(self) -> frozenset[str]:
+        """Arrow columns that hold INT96, at any depth."""
+        schema = self.metadata.schema
+        return frozenset(
+            name
+            for name, leaves in self.leaves.items()
+            if any(schema.column(leaf).physical_type == "INT96" for leaf in leaves)
+        )
+
     def group_facts(self, name: str, type_: DataType) -> tuple[ColumnFacts, ...] | None:
         """What statistics say of a column of this type, row group by row group; None: nothing that can be used."""
         key = (name, type_)

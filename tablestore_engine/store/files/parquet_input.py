@@ -23,6 +23,7 @@ from tablestore_engine.errors import FixData
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.fileio.object_input import fetch_ranges
 from tablestore_engine.format.checksum import damaged, runs_of, verify_checksum
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.parquet_footer import (
     DATA_FILE,
     Footer,
@@ -35,21 +36,23 @@ _REMEMBERED_MAX = 100_000  # paths, some 20 MB
 
 
 class ParquetInput:
-    """A context manager. Raises FixData TS1160 (damaged), TS1360 (unreadable), NotFound TS1201."""
+    """A context manager. Raises FixData TS1160 (damaged), TS1360 (unreadable), NotFound TS1201, Unsupported TS1164."""
 
-    def __init__(self, fileio: FileIO, path: str, footers: FooterCache | None = None) -> None:
-        """`footers`: where the footer is known, or is remembered."""
-        self._path = path
+    def __init__(
+        self,
+        fileio: FileIO,
+        path: str,
+        footers: FooterCache | None = None,
+        schema: TableSchema | None = None,
+    ) -> None:
+        """`footers`: where the footer is known, or is remembered. `schema`: of the file, for columns of nanoseconds."""
+        self._path, self._schema = path, schema
+        self._bounds: dict[str, tuple[int, int]] = {}
         self._source = fileio.open_input(path)
         self._is_of_python = isinstance(self._source, pa.PythonFile)
         try:
             self.footer = self._find_footer(footers)
-            self._parquet = pq.ParquetFile(
-                self._source,
-                metadata=self.footer.metadata,  # else Arrow reads 64 KiB of the end once more
-                page_checksum_verification=not self.footer.is_checked,
-                pre_buffer=not self._is_of_python,  # _check_chunks has fetched what is read
-            )
+            self._parquet = self._open("ns")
         except (pa.ArrowException, OSError) as error:
             self._source.close()
             raise _unreadable(path, error) from error
@@ -80,6 +83,39 @@ class ParquetInput:
             ranges = self._chunk_ranges(groups, columns)
             if ranges and max(end for _, end in ranges) - min(start for start, _ in ranges) <= bytes_max:
                 fetch_ranges(self._source, ranges)
+
+    def _open(self, unit: str) -> pq.ParquetFile:
+        """`unit`: of INT96."""
+        return pq.ParquetFile(
+            self._source,
+            metadata=self.footer.metadata,  # else Arrow reads 64 KiB of the end once more
+            page_checksum_verification=not self.footer.is_checked,
+            pre_buffer=not self._is_of_python,  # _check_chunks has fetched what is read
+            coerce_int96_timestamp_unit=unit,
+        )
+
+    def _int96(self, columns: Sequence[str] | None) -> list[str]:
+        """Those of the columns that hold INT96, in the order of the file."""
+        return [
+            name
+            for name in self.footer.leaves
+            if name in self.footer.int96 and (not columns or name in columns)
+        ]
+
+    def _exact(self, rows: pa.Table, micros: pa.Table) -> pa.Table:
+        from tablestore_engine.store.files.int96_columns import (  # noqa: PLC0415 - for such files alone
+            exact_columns,
+            fine_columns,
+            signed_bounds,
+        )
+
+        def bounds(name: str) -> tuple[int, int]:
+            if name not in self._bounds:
+                self._bounds[name] = signed_bounds(self._source, name)
+            return self._bounds[name]
+
+        fine = frozenset[str]() if self._schema is None else fine_columns(self._schema)
+        return exact_columns(rows, micros, fine, bounds, self._path)
 
     def _find_footer(self, footers: FooterCache | None) -> Footer:
         known = None if footers is None else footers.find(self._path)
@@ -126,8 +162,15 @@ class ParquetInput:
         names = None if columns is None else list(columns)
         try:
             self._check_chunks(groups, columns)
-            for batch in self._parquet.iter_batches(rows_max, list(groups), names, use_threads=False):
-                yield pa.Table.from_batches([batch])
+            parts = self._parquet.iter_batches(rows_max, list(groups), names, use_threads=False)
+            twice = self._int96(names)
+            if not twice:
+                yield from (pa.Table.from_batches([batch]) for batch in parts)
+                return
+            again = self._open("us").iter_batches(rows_max, list(groups), twice, use_threads=False)
+            for batch, other in zip(parts, again, strict=True):
+                rows, micros = (pa.Table.from_batches([one]) for one in (batch, other))
+                yield self._exact(rows, micros)
         except pa.ArrowMemoryError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -137,7 +180,12 @@ class ParquetInput:
         """Nested columns beyond 32-bit offsets cannot be decoded as one array: those group by group."""
         parallel = parallel and not self._is_of_python
         try:
-            return self._parquet.read_row_groups(groups, columns=columns, use_threads=parallel)
+            rows = self._parquet.read_row_groups(groups, columns=columns, use_threads=parallel)
+            twice = self._int96(columns)
+            if not twice:
+                return rows
+            micros = self._open("us").read_row_groups(groups, columns=twice, use_threads=parallel)
+            return self._exact(rows, micros)
         except pa.ArrowNotImplementedError:
             if len(groups) < 2:
                 raise

@@ -56,7 +56,10 @@ def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Ar
     if field.name not in rows.column_names:
         return filled(pa.nulls(rows.num_rows, target), field)
     column = rows.column(field.name)
-    made = column if column.type.equals(target) else _cast(column, target, field)
+    is_as_wanted = column.type.equals(target) and not any(
+        part.root == "VARIANT" for part in field.type.walk()
+    )
+    made = column if is_as_wanted else _cast(column, target, field)
     _check_length(made, field)
     return filled(made, field)
 

@@ -72,7 +72,7 @@ class FileCheck:
     def _count_rows(self, file: StoredFile, keys: _KeysAlong | None) -> int:
         """Rows that the footer says; deep: after every page of every column was decoded."""
         there = as_parquet(self.fileio, file)
-        with ParquetInput(there.fileio or self.fileio, there.path) as parquet:
+        with ParquetInput(there.fileio or self.fileio, there.path, schema=file.schema) as parquet:
             if self.deep:
                 groups = range(parquet.metadata.num_row_groups)
                 for rows in parquet.read_portions(None, step_rows([file]), groups):

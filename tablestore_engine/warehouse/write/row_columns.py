@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.data_type import VOID, DataField
+from tablestore_engine.format.data_type import VOID, DataField, DataType, is_fine_timestamp
 from tablestore_engine.format.nested_fields import FieldDifference, field_differences, fill_void, find_void
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, WriteSpec
@@ -49,6 +49,24 @@ def check_columns(
     replaces_rows = current.is_keyed and not spec.mode.is_overwrite and not only_deletes
     if gone and replaces_rows and not may_be_null:
         raise _lacking(table, gone, "an upsert replaces whole rows, so these columns would become NULL")
+
+
+def check_times(wanted: TableSchema, current: TableSchema | None, table: str) -> None:
+    """Rows give a table no column of nanoseconds: pandas has that unit for all times. Raises FixRequest TS1165."""
+    known = {} if current is None else {one.id: one.type for one in current.fields}
+    for field in wanted.fields:
+        if _is_fine(field.type) and not (field.id in known and _is_fine(known[field.id])):
+            raise FixRequest(
+                "TS1165",
+                f"column {field.name!r} of {table} would keep nanoseconds",
+                why="its rows have times finer than microseconds, and SQL reads no column that keeps them",
+                fix="cast it to microseconds, or keep nanoseconds in a BIGINT; to keep them as they are, create the "
+                "table first: Engine.create_table with a pyarrow schema that has timestamp('ns')",
+            )
+
+
+def _is_fine(type_: DataType) -> bool:
+    return any(map(is_fine_timestamp, type_.walk()))
 
 
 def _inside(have: _Fields, given: _Fields) -> Iterator[FieldDifference]:

@@ -66,7 +66,7 @@ from tablestore_engine.warehouse.write.incoming import (
     split_kinds,
     violation,
 )
-from tablestore_engine.warehouse.write.row_columns import check_columns
+from tablestore_engine.warehouse.write.row_columns import check_columns, check_times
 from tablestore_engine.warehouse.write.target_schema import TargetPlan, plan_log_start, plan_target
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec, WriteSpec
 
@@ -282,6 +282,8 @@ class TableWriter:
             table=str(identifier),
             new_uuid=self.runtime.new_uuid(),
         )
+        if plan.is_changed and incoming.size_bytes():
+            check_times(plan.schema, current, str(identifier))
         if current is not None and plan.is_changed and current != table:
             raise _changed_twice(identifier, spec)
         return plan

@@ -194,11 +194,28 @@ def test_arrow_types_that_would_lose_values_are_refused(arrow: pa.DataType) -> N
     assert raised.value.code == "TS1104"
 
 
-@pytest.mark.parametrize("root", ["VARIANT", "BLOB"])
-def test_opaque_types_have_no_arrow_form(root: str) -> None:
-    """VARIANT and BLOB are parsed but named as unsupported when data should move."""
-    with pytest.raises(Unsupported, match=root):
-        type_to_arrow(DataType(root))
+def test_blob_has_no_arrow_form() -> None:
+    """BLOB is parsed but named as unsupported when data should move."""
+    with pytest.raises(Unsupported, match="BLOB"):
+        type_to_arrow(DataType("BLOB"))
+
+
+def test_variant_is_a_marked_struct_of_two_binaries() -> None:
+    """Both ways; a struct of these names without the mark, as a user may have, stays a struct."""
+    arrow = type_to_arrow(DataType("VARIANT"))
+    assert arrow == pa.struct(
+        [pa.field("value", pa.binary(), nullable=False), pa.field("metadata", pa.binary(), nullable=False)]
+    )
+    assert type_from_arrow(arrow) == DataType("VARIANT")
+    assert type_from_arrow(pa.list_(arrow)) == DataType("ARRAY", element=DataType("VARIANT"))
+    plain = pa.struct([("value", pa.binary()), ("metadata", pa.binary())])
+    assert type_from_arrow(plain).root == "ROW"
+
+
+def test_parquet_ids_of_a_variant_are_java_s() -> None:
+    """`value` is 0 and `metadata` 1 in each VARIANT, as Java 1.4.2 writes them."""
+    (value, metadata) = field_with_ids(DataField(8, "v", DataType("VARIANT"))).type
+    assert (value.metadata, metadata.metadata) == ({b"PARQUET:field_id": b"0"}, {b"PARQUET:field_id": b"1"})
 
 
 def test_parquet_ids_of_nested_fields() -> None:
