@@ -29,7 +29,7 @@ WITH_CODE = [page for page in PAGES if page.name != "README.md" and read_snippet
 LONG_PAGES = {
     *("commands.md", "changes-as-input.md", "spark-streaming.md", "databases.md", "sql.md"),
     *("streaming-reads.md", "ingest.md", "model-config.md", "object-stores.md"),
-    *("engines.md", "moving.md", "kafka-envelope.md", "log-system.md"),
+    *("engines.md", "merge-engines.md", "moving.md", "kafka-envelope.md", "log-system.md"),
     *(
         "python-api.md",
         "publishing.md",

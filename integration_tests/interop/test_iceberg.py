@@ -87,7 +87,7 @@ def assert_every_snapshot(table: Golden, peer: ProcessPeer) -> None:
     assert peer.count(table.location) == len(newest)
 
 
-@pytest.mark.parametrize(("name", "version"), case_rows(list(product(NAMES, VERSIONS)), 4))
+@pytest.mark.parametrize(("name", "version"), case_rows(list(product(NAMES, VERSIONS)), 3))
 def test_duckdb_reads_every_snapshot(
     iceberg: Callable[[str, str], Golden], duckdb: ProcessPeer, name: str, version: str
 ) -> None:
@@ -96,7 +96,7 @@ def test_duckdb_reads_every_snapshot(
 
 
 # by day other tables than DuckDB has
-@pytest.mark.parametrize(("name", "version"), case_rows(list(product(NAMES[::-1], VERSIONS)), 4))
+@pytest.mark.parametrize(("name", "version"), case_rows(list(product(NAMES[::-1], VERSIONS)), 3))
 def test_pyiceberg_reads_every_snapshot(
     iceberg: Callable[[str, str], Golden],
     pyiceberg: ProcessPeer,

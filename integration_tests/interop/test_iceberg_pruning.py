@@ -24,7 +24,7 @@ from tests.doses import cases
 __all__ = ["iceberg"]  # the fixture
 
 
-@pytest.mark.parametrize("name", cases(NAMES, 3))
+@pytest.mark.parametrize("name", cases(NAMES, 2))
 def test_a_pruned_read_gives_the_same_rows(
     iceberg: Callable[[str, str], Golden], duckdb: ProcessPeer, pyiceberg: ProcessPeer, name: str
 ) -> None:

@@ -13,7 +13,7 @@ from integration_tests.interop.rows import assert_same
 from tests.doses import cases, examples
 
 
-@pytest.mark.parametrize("name", cases(KINDS, 5))
+@pytest.mark.parametrize("name", cases(KINDS, 4))
 def test_java_tables_show_what_the_oracle_expects(
     golden: Callable[[str], Golden], java: JavaPaimon, name: str
 ) -> None:

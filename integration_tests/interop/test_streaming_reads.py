@@ -105,7 +105,7 @@ def test_a_reader_gets_what_javas_stream_gets_of_javas_tables(
         assert_same_batches(theirs, Ours().follow(table.location, mode), f"{name} {mode}")
 
 
-@pytest.mark.parametrize("name", cases(PYPAIMON, 2))
+@pytest.mark.parametrize("name", cases(PYPAIMON, 1))
 def test_a_reader_gets_what_pypaimons_stream_gets(
     ours: Callable[[str], Golden], pypaimon: ProcessPeer, name: str
 ) -> None:

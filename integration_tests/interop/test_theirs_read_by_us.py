@@ -19,7 +19,7 @@ from tablestore_engine.warehouse.write.converted_schema import plan_conversion
 from tests.doses import cases
 
 
-@pytest.mark.parametrize("name", cases(KINDS, 6))
+@pytest.mark.parametrize("name", cases(KINDS, 5))
 def test_java_tables_read_equal_at_every_snapshot(golden: Callable[[str], Golden], name: str) -> None:
     """Each kind of table that Java writes shows us the same rows as the oracle, snapshot by snapshot."""
     table = golden(name)

@@ -34,7 +34,7 @@ def engine(tmp_path: Path) -> Iterator[Engine]:
     opened.close()
 
 
-@pytest.mark.parametrize("name", cases([name for name in KINDS if name != "with_time"], 3))
+@pytest.mark.parametrize("name", cases([name for name in KINDS if name != "with_time"], 2))
 def test_java_tables_through_our_views(golden: Callable[[str], Golden], name: str) -> None:
     """Spark SQL over our views shows Java's tables as the oracle does: newest snapshot, and one in the middle."""
     table = golden(name)

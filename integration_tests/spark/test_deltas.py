@@ -298,7 +298,7 @@ FOLLOWED |= IN_PARTS
 
 
 @pytest.mark.parametrize("tables", CHANGED)
-@pytest.mark.parametrize("name", cases(sorted(FOLLOWED), 6))
+@pytest.mark.parametrize("name", cases(sorted(FOLLOWED), 4))
 def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
     """Whatever of the inputs changed."""
     sql, key = FOLLOWED[name]
@@ -396,7 +396,7 @@ OF_STATE = {
 
 
 @pytest.mark.parametrize("tables", CHANGED)
-@pytest.mark.parametrize("name", cases(sorted(OF_STATE), 5))
+@pytest.mark.parametrize("name", cases(sorted(OF_STATE), 4))
 def test_rows_of_state_are_those_of_the_query(engine: Engine, name: str, tables: tuple[str, ...]) -> None:
     """Columns computed from aggregates, averages and HAVING, to the bit; the state behind it is that of all rows."""
     sql, key = OF_STATE[name]

@@ -120,7 +120,7 @@ def _random_turns(rng: random.Random, keys: dict[str, list[int]]) -> list[tuple[
     return turns
 
 
-@pytest.mark.parametrize("seed", range(examples(60, 2_000)))
+@pytest.mark.parametrize("seed", range(examples(40, 2_000)))
 def test_keys_visible_twice_are_counted_for_each_state(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """As many as a count over the visible rows of each state alone has, also over several windows."""
     rng = random.Random(seed)
