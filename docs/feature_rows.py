@@ -274,8 +274,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{STORE}/test_vector_forms.py::test_new_vectors_have_the_form_of_the_option",
             f"{IT}/interop/test_append_deletes.py::test_deletes_of_all_engines_in_turns",
         ),
-        _refuses(
-            "vectors with level 0 merged at read", "level 0 would be missing", "merge on read of level 0"
+        _reads(
+            "vectors with level 0 merged at read",
+            "writers here take level 0 in, so that no reader has to merge",
+            "merge on read of level 0",
+            test=f"{IT}/interop/test_row_rules.py::test_level_zero_is_merged_into_vectors_as_after_a_compaction",
         ),
         _has("compaction", f"{STORE}/test_maintenance.py::test_runs_of_a_bucket_stay_bounded"),
         _has(

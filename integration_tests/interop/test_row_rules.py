@@ -6,16 +6,21 @@ Judge      a table that only Java writes. Each test uses one table of each of us
 from __future__ import annotations
 
 import datetime as dt
+import random
 import time
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration_tests.interop.java_paimon import JavaPaimon
 from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import arrow_rows, assert_same
 from integration_tests.interop.schemas import schema
+from tablestore_engine.errors import Unsupported
+from tests.doses import cases
 
 _DEFAULTS = {
     "s": ("STRING", "'new'", "new"),
@@ -84,3 +89,48 @@ def test_both_expire_the_same_records(java: JavaPaimon, tmp_path: Path) -> None:
         assert [one[0] for one in sorted(us.read(places["us"]))] == [0, 1, 4]
         assert_same(java.read(places["java"]), us.read(places["us"]), kind)
         assert_same(us.read(places["us"]), java.read(places["us"]), f"{kind}, read by Java")
+
+
+_MERGED = {
+    "deduplicate": {"sequence.field": "at"},
+    "aggregation": {"merge-engine": "aggregation", "fields.v.aggregate-function": "sum"},
+    "partial-update": {"merge-engine": "partial-update", "ignore-delete": "true"},
+}
+
+
+@pytest.mark.parametrize("seed", cases(range(8), 1))
+@pytest.mark.parametrize("engine", cases(_MERGED, 1))
+def test_level_zero_is_merged_into_vectors_as_after_a_compaction(
+    java: JavaPaimon, tmp_path: Path, engine: str, seed: int
+) -> None:
+    """Vectors and level 0, with deletion-vectors.merge-on-read: we show what Java shows after a compaction, also keys
+    that were deleted before and come again late. Without the option level 0 is hidden.
+    """
+    options = {"deletion-vectors.enabled": "true", "bucket": "1", "num-sorted-run.compaction-trigger": "9"}
+    made = schema(
+        {"id": "BIGINT", "at": "INT", "v": "INT"}, keys=("id",), options={**options, **_MERGED[engine]}
+    )
+    chance, us, location = random.Random(f"{engine} {seed}"), Ours(), tmp_path / "w" / "demo.db" / "t"
+    java.create(location, made)
+    for number in range(7):
+        rows = [
+            {
+                "id": chance.randrange(12),
+                "at": chance.choice([None, *range(6)]),
+                "v": chance.choice([None, 1, 5]),
+            }
+            for _ in range(8)
+        ]
+        kinds = [chance.choice(["+I", "+U", "-D"]) for _ in rows]
+        fully = {"write-only": "false" if number < 4 else "true"}
+        java.write(location, arrow_rows(made, rows), kinds, options=fully)
+    hidden = us.read(location)
+    assert_same(hidden, java.read(location), "level 0 is hidden")
+    java.alter(location, ("option", "deletion-vectors.merge-on-read", "true"))
+    shown = us.read(location)
+    assert us.store(location).snapshots.find_latest().index_manifest is not None
+    java.compact(location)
+    assert_same(java.read(location), shown, "merged at read, and after a compaction")
+    assert sorted(map(repr, hidden)) != sorted(map(repr, shown))
+    with pytest.raises(Unsupported, match=r"TS1127.*merge on read of level 0"):
+        us.write(location, arrow_rows(made, [{"id": 1, "at": 1, "v": 1}]))

@@ -242,7 +242,11 @@ CAPABILITIES: tuple[Capability, ...] = (
         fix="change the default there to a literal of the column's type, or leave it out",
     ),
     # deletion vectors
-    Capability("merge on read of level 0", option_in("deletion-vectors.merge-on-read"), "level 0 would be missing"),
+    Capability(
+        "merge on read of level 0", option_in("deletion-vectors.merge-on-read"),
+        "writers here take level 0 in, so that no reader has to merge", read=True,
+        fix="set it to false there: rows in level 0 are then shown after the next compaction, ours too",
+    ),
     # what each commit of a table is followed by
     Capability(
         "Iceberg metadata in a catalog",

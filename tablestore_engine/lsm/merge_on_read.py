@@ -1,6 +1,7 @@
 """Deletion bitmaps for tables without deletion vectors: which rows a merging reader would not return.
 
-CHANGE     which rows a merging reader returns (option deletion-vectors.enabled)
+CHANGE     which rows a merging reader returns (options deletion-vectors.enabled,
+           deletion-vectors.merge-on-read)
 Steps      1 files whose key range meets no other need only their delete rows dropped
            2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
 INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.
@@ -18,7 +19,7 @@ import numpy.typing as npt
 import polars as pl
 from pyroaring import BitMap
 
-from tablestore_engine.lsm.key_order import key_at
+from tablestore_engine.lsm.key_order import Mask, key_at
 from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
@@ -29,13 +30,17 @@ from tablestore_engine.lsm.sequence_field import SequenceOrder
 
 @dataclass(frozen=True)
 class VersionFile:
-    """One file, rows in file order: comparable keys (sorted), numbers, kinds, sequence field if the table has one."""
+    """One file, rows in file order: comparable keys (sorted), numbers, kinds, sequence field if the table has one.
+
+    gone   rows that a deletion vector hides: they are no versions
+    """
 
     name: str
     keys: pl.DataFrame
     sequence_numbers: npt.NDArray[np.int64]
     kinds: npt.NDArray[np.int8]
     sequence: SequenceOrder | None = None
+    gone: Mask | None = None
 
 
 def deleted_positions(
@@ -54,7 +59,8 @@ def deleted_positions(
 
 
 def _of_one(file: VersionFile) -> dict[str, BitMap]:
-    return {file.name: to_bitmap(np.flatnonzero(retracts(file.kinds)))}
+    dead = retracts(file.kinds)
+    return {file.name: to_bitmap(np.flatnonzero(dead if file.gone is None else dead | file.gone))}
 
 
 def _of_section(
@@ -70,9 +76,9 @@ def _of_section(
         field = SequenceOrder.stacked(sequences) if sequences else None
         numbers = np.concatenate([file.sequence_numbers for file in files])
         order = SequenceOrder.of_stored(field, numbers, ~taken_away)
-    counted = np.arange(len(taken_away))
-    if ignores_deletes and taken_away.any():
-        counted = np.flatnonzero(~taken_away)
+    counts = np.concatenate([_versions(file) for file in files])
+    counted = np.flatnonzero(counts & ~taken_away if ignores_deletes else counts)
+    if len(counted) < len(taken_away):
         keys, order = keys[counted], None if order is None else order.at(counted)
     merged = merge_versions(engine, sort_versions(keys, taken_away[counted], order))
     survives = np.zeros(len(taken_away), dtype=np.bool_)
@@ -82,6 +88,11 @@ def _of_section(
         out[file.name] = to_bitmap(np.flatnonzero(~survives[at : at + file.keys.height]))
         at += file.keys.height
     return out
+
+
+def _versions(file: VersionFile) -> Mask:
+    """Which rows of a file are versions."""
+    return np.ones(len(file.kinds), np.bool_) if file.gone is None else ~file.gone
 
 
 def to_bitmap(positions: npt.NDArray[np.int64]) -> BitMap:

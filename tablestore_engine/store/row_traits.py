@@ -56,8 +56,11 @@ class RowTraits:
 
     @property
     def has_inbox(self) -> bool:
-        """Whether level 0 is an inbox: keyed, with vectors or an engine without need of any. Else readers merge."""
-        return self.schema.is_keyed and (self.has_vectors or self.merge_engine.keeps_stored)
+        """Whether level 0 is an inbox: keyed, with vectors or an engine without need of any. Else readers merge, also
+        where they have vectors (option deletion-vectors.merge-on-read).
+        """
+        hides = self.has_vectors and not self._is_stored("deletion-vectors.merge-on-read")
+        return self.schema.is_keyed and (hides or self.merge_engine.keeps_stored)
 
     @property
     def merges_by_lookup(self) -> bool:

@@ -1,4 +1,4 @@
-"""Keyed tables without deletion vectors: which positions of a bucket's files a merging reader would drop.
+"""Keyed tables whose readers merge: which positions of a bucket's files a merging reader would drop.
 
 Steps      one sorted run without deletes → nothing to do; else key, sequence and kind columns, one key range after the
            other → lsm.merge_on_read
@@ -17,9 +17,10 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from tablestore_engine.format.data_file import SEQUENCE_NUMBER, VALUE_KIND
+from tablestore_engine.lsm.key_order import Mask
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile, visible_mask
 from tablestore_engine.store.merge.range_read import FilePiece, read_ranges
 from tablestore_engine.store.rows.incoming_batch import sequence_of
 from tablestore_engine.store.table_traits import TableTraits
@@ -52,7 +53,7 @@ def _file_name(piece: FilePiece) -> str:
 
 
 def _version_file(pieces: Sequence[FilePiece], traits: TableTraits) -> VersionFile:
-    """Physical rows of one range: a vector of such a table is none of ours, and merging alone decides."""
+    """Physical rows of one range. Without the option for it a vector of such a table says nothing: merging decides."""
     rows = pa.concat_tables([piece.rows for piece in pieces])
     return VersionFile(
         name=_file_name(pieces[0]),
@@ -60,4 +61,14 @@ def _version_file(pieces: Sequence[FilePiece], traits: TableTraits) -> VersionFi
         sequence_numbers=np.asarray(rows.column(SEQUENCE_NUMBER)),
         kinds=np.asarray(rows.column(VALUE_KIND)).astype(np.int8),
         sequence=sequence_of(rows, traits),
+        gone=_gone(pieces) if traits.has_vectors else None,
     )
+
+
+def _gone(pieces: Sequence[FilePiece]) -> Mask | None:
+    """Rows of one range of one file that its vector hides."""
+    vector = pieces[0].source.deleted
+    if not vector:
+        return None
+    found = [visible_mask(pieces[0].source)[one.first : one.first + one.keys.height] for one in pieces]
+    return ~np.concatenate(found)

@@ -37,9 +37,14 @@ from tablestore_engine.store.rows.incoming_batch import sequence_of
 from tablestore_engine.store.table_traits import TableTraits
 
 
-def read_merged(reader: FileReader, files: Sequence[StoredFile], traits: TableTraits) -> Iterator[RunRows]:
-    """Rows in key order, each with the number of its newest version. Raises as read_ranges and MergeEngine.merge."""
-    for pieces in read_ranges(reader, files, keep=(SEQUENCE_NUMBER, VALUE_KIND)):
+def read_merged(
+    reader: FileReader, files: Sequence[StoredFile], traits: TableTraits, *, visible: bool = False
+) -> Iterator[RunRows]:
+    """Rows in key order, each with the number of its newest version. Raises as read_ranges and MergeEngine.merge.
+
+    `visible`: versions that vectors hide do not count.
+    """
+    for pieces in read_ranges(reader, files, keep=(SEQUENCE_NUMBER, VALUE_KIND), visible=visible):
         aged = None if traits.sequence_fields else _by_age(pieces)
         pieces[:] = aged or pieces
         rows = pa.concat_tables([piece.rows for piece in pieces])

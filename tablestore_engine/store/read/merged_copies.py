@@ -44,7 +44,7 @@ class MergedCopies:
         Raises FixData TS1659, TS1660, TS1668, TS1697 for versions that cannot be merged; as FileReader.
         """
         place = (files[0].partition_bytes, files[0].bucket)
-        state = (reader.schema, tuple(one.path for one in files))
+        state = (reader.schema, tuple((one.path, one.deleted) for one in files))
         held = self._held.get(place)
         if held is not None and held[0] == state:
             return held[1]
@@ -62,7 +62,8 @@ class MergedCopies:
                 found += self._copies(reader, copied)
                 copied = []
             if _is_plain(section):
-                found += [replace(section[0], deleted=None)]
+                shown = section[0].deleted if TableTraits(reader.schema).has_vectors else None
+                found += [replace(section[0], deleted=shown)]
             else:
                 copied += section
         return tuple(found)
@@ -74,7 +75,7 @@ class MergedCopies:
         first = files[0]
         state = BucketState(first.partition, first.partition_bytes, first.partition_path, first.bucket, ())
         with output.open_run(state, level=max(1, traits.level_count - 1)) as run:
-            for rows in read_merged(reader, files, traits):
+            for rows in read_merged(reader, files, traits, visible=traits.has_vectors):
                 run.add(rows)
         return [
             replace(output.stored(state, meta), total_buckets=first.total_buckets, fileio=folder.fileio)

@@ -297,18 +297,15 @@ class Scanner:
         """The same files with the positions that merging would drop, or copies of merged rows, bucket by bucket."""
         from tablestore_engine.store.merge.hidden_positions import merged_positions
 
-        reader = FileReader(self.fileio, schema)
-        positions: dict[str, BitMap] = {}
+        reader, groups = FileReader(self.fileio, schema), bucket_files(files).values()
         if is_combined(schema):
-            groups = bucket_files(files).values()
             return [file for group in groups for file in self._copies.of_bucket(reader, group)]
-        for group in bucket_files(files).values():
-            hidden = merged_positions(reader, group)
-            positions.update({f"{group[0].partition_path}{name}": dead for name, dead in hidden.items()})
-        return [
-            replace(file, deleted=positions.get(f"{file.partition_path}{file.meta.file_name}"))
-            for file in files
-        ]
+        marked = TableTraits(schema).has_vectors  # vectors count, too, where nothing had to be merged
+        hidden = {one.path: one.deleted for one in files} if marked else {}
+        for group in groups:
+            found = merged_positions(reader, group)
+            hidden |= {one.path: found[one.meta.file_name] for one in group if one.meta.file_name in found}
+        return [replace(file, deleted=hidden.get(file.path)) for file in files]
 
 
 def check_told(scanner: Scanner, snapshot: Snapshot) -> None:

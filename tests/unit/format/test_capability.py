@@ -75,7 +75,7 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"merge-engine": "magic"}, False),
         ({"fields.v.aggregate-function": "theta_sketch", "merge-engine": "aggregation"}, False),
         ({"scan.fallback-branch": "b"}, False),
-        ({"deletion-vectors.merge-on-read": "true"}, False),
+        ({"deletion-vectors.merge-on-read": "true"}, True),
         ({"primary-key.nullable": "true"}, False),
         ({"bucket": "0"}, False),
         ({"bucket": "-2"}, True),

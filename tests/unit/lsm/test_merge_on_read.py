@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -48,6 +49,14 @@ def test_lone_file_loses_only_its_delete_rows() -> None:
     """Files whose key ranges meet no other are not sorted; their delete rows are hidden all the same."""
     files = [_file("a", [(1, 0, 0), (2, 1, 3)]), _file("b", [(5, 2, 0), (6, 3, 0)])]
     assert _plain(deleted_positions(Deduplicate(), files)) == {"a": [1]}
+
+
+def test_versions_that_a_vector_hides_do_not_compete() -> None:
+    """A late row wins over a hidden one; a hidden row stays hidden, also in a file that meets no other."""
+    old = replace(_file("a", [("k", 0, 0), ("l", 1, 0)], [9, 1]), gone=np.array([True, False]))
+    late = _file("b", [("k", 7, 0)], [3])
+    assert _plain(deleted_positions(Deduplicate(), [old, late])) == {"a": [0]}
+    assert _plain(deleted_positions(Deduplicate(), [old])) == {"a": [0]}
 
 
 def test_sequence_field_comes_before_the_number() -> None:
