@@ -90,6 +90,12 @@ FAULTS: tuple[Known, ...] = (
         )
     ),
     Known(
+        r"OrcTimestampColumnVector",
+        "Paimon's Java library fails on timestamps before 1970 in ORC files of pypaimon",
+        "ORC",
+        "pypaimon, theirs",
+    ),
+    Known(
         r"java 1.4.2, newest.*too much",
         "pypaimon-rust 0.4.0 writes a key into a second partition and leaves it in the first one",
         "keys across partitions",
