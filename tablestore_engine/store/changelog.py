@@ -111,7 +111,7 @@ class ChangelogReader:
         snapshot's), or some of them.
         """
         own = self.context.schemas.get(snapshot.schema_id)
-        if own.crosses_partitions:
+        if own.crosses_partitions and not TableTraits(own).changelog_producer.writes_input:
             found = self._deletes_first(snapshot, own, schema or own, columns)
         elif self._is_difference(snapshot, own):
             found = self._difference_batches(snapshot, own, schema or own, columns)

@@ -40,6 +40,7 @@ from tablestore_engine.store.metadata.source_positions import check_steps, joine
 from tablestore_engine.store.stage.stage_rebase import StagedSnapshot, staged_changes
 from tablestore_engine.store.stage.staging import CLOSED, Staging, stage_context, turn_path
 from tablestore_engine.store.table_context import TableContext
+from tablestore_engine.store.write.moved_rows import check_stage
 
 _STEPS_MAX = 1_000
 
@@ -65,7 +66,8 @@ class More:
 def write_more(more: More) -> CommitReport:
     """The report of this write alone; `staged` is the stage's name.
 
-    Raises NotFound TS1316 when the stage was published or dropped meanwhile, RetryError TS1305, TS1388.
+    Raises NotFound TS1316 when the stage was published or dropped meanwhile, RetryError TS1305, TS1388,
+    Unsupported TS1152 of a table whose keys may move between partitions.
     """
     staging, lost = Staging(more.context, more.committer), 0
     for _ in range(more.retries_max + _STEPS_MAX):
@@ -74,6 +76,7 @@ def write_more(more: More) -> CommitReport:
         if (own.commit_user, own.commit_identifier) == (more.identity.user, more.identity.identifier):
             return replace(report_of(own), staged=more.name)
         _check_open(more, staged)
+        check_stage(more.branch.schemas.get(own.schema_id), more.context.layout.location)
         steps = steps_on(more.branch.snapshots, own, more.properties)
         check_steps(more.branch.snapshots, own, {}, steps)
         planned = more.plan(own)

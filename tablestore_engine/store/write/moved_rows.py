@@ -38,12 +38,25 @@ class _Covers:
 def check_can_move(traits: TableTraits, table: str) -> None:
     """Raises Unsupported TS1152."""
     if traits.schema.crosses_partitions and traits.merge_engine.newest_wins and traits.ignores_deletes:
-        raise Unsupported(
-            "TS1152",
-            f"{table} cannot be written: it ignores deletes, and its keys may move between partitions",
-            why="the old row of a key that moves would stay: Paimon then has the key twice",
-            fix="leave deletes out of the rows instead of 'ignore-delete', or use another merge engine",
+        raise _no_moves(
+            f"{table} ignores deletes, and its keys may move between partitions",
+            "the old row of a key that moves would stay: Paimon then has the key twice",
+            "leave deletes out of the rows instead of 'ignore-delete', or use another merge engine",
         )
+
+
+def check_stage(schema: TableSchema, table: str) -> None:
+    """Of a second write into a staged snapshot. Raises Unsupported TS1152."""
+    if schema.crosses_partitions:
+        raise _no_moves(
+            f"a staged snapshot of {table} takes one write, since its keys may move between partitions",
+            "nothing orders the changes of two writes to a key in two partitions, and one snapshot would have both",
+            "write all rows at once (in dbt: no microbatch), or add the partition columns to the key",
+        )
+
+
+def _no_moves(what: str, why: str, fix: str) -> Unsupported:
+    return Unsupported("TS1152", what, why=why, fix=fix)
 
 
 def partitions_of(rows: pa.Table, schema: TableSchema) -> frozenset[bytes]:

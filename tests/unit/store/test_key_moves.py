@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -20,6 +21,7 @@ from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.doses import examples, pairs
+from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.doubles.key_model import KeyModel
 from tests.doubles.reference_model import freeze
 from tests.unit.store.table_world import (
@@ -42,6 +44,9 @@ ENGINES = {
     "aggregation": {"merge-engine": "aggregation", "fields.n.aggregate-function": "sum"},
     "first-row": {"merge-engine": "first-row", "deletion-vectors.enabled": "false"},
 }
+
+
+POINTS = ("write.data_files", "commit.manifests", "commit.claimed", "commit.done")
 
 
 def table(root: Path, engine: str = "deduplicate", **options: str) -> TableStore:
@@ -79,7 +84,7 @@ class History:
         self.store = table(
             root, engine, bucket=str(buckets), tablestore__duplicates="last", **DYNAMIC, **options
         )
-        self.model, self.past = KeyModel(engine), {}  # type: ignore[var-annotated]
+        self.model, self.past, self.next = KeyModel(engine), {}, 1  # type: ignore[var-annotated]
 
     def rows(self, most: int = 6) -> list[Row]:
         """Random ones."""
@@ -104,6 +109,22 @@ class History:
         self.store.write(WriteRequest(as_table(rows, self.store.schema), kinds=pa.array(kinds, pa.int8())))
         for kind, row in zip(kinds, rows, strict=True):
             self.model.put(kind, row)
+
+    def killed(self) -> None:
+        """A writer dies on its way, its command comes again: the rows count once."""
+        rows = self.rows()
+        request = WriteRequest(
+            as_table(rows, self.store.schema), commit_user="again", commit_identifier=self.next
+        )
+        self.next += 1
+        point = self.random.choice(POINTS)
+        runtime = crashing(seeded_runtime(10_000 + self.next), point, self.random.randint(1, 2))
+        with suppress(SimulatedCrash):
+            open_table(self.root, runtime=runtime).write(request)
+        self.store = open_table(self.root)
+        self.store.write(request)
+        for row in rows:
+            self.model.put(0, row)
 
     def overwrite_table(self) -> None:
         """All rows go."""
@@ -186,6 +207,7 @@ class History:
             self.overwrite_table,
             *[self.overwrite_partitions] * 2,
             self.drop_partition,
+            *[self.killed] * 2,
             self.delete_keys,
             self.replace_keys,
             self.compact,
@@ -242,9 +264,18 @@ def test_two_writers_in_any_order_leave_each_key_once(tmp_path: Path) -> None:
                 [one(key, draw.choice("pq"), draw.choice("ab"), 1) for key in draw.sample(range(5), 3)]
                 for _ in range(2)
             ]
-            store = open_table(root, runtime=acting("commit.manifests", lambda: put(other, *batches[0])))  # noqa: B023
-            put(store, *batches[1])
-            for row in (*batches[0], *batches[1]):
+            came: list[object] = []
+
+            def come(
+                store: TableStore = other, rows: list[Row] = batches[0], came: list[object] = came
+            ) -> None:
+                came.append(put(store, *rows))
+
+            put(open_table(root, runtime=acting("commit.manifests", come)), *batches[1])
+            order = batches if came else batches[::-1]  # a write without a change commits nothing
+            if not came:
+                come()
+            for row in (*order[0], *order[1]):
                 model.put(0, row)
             assert rows_of(open_table(root)) == sorted(model.rows.values(), key=repr)
 
@@ -330,6 +361,17 @@ def test_staged_move_is_published_beside_a_compaction(tmp_path: Path) -> None:
     rows = [one(0, "q", "moved"), one(1, "p"), one(2, "p"), one(9, "a", "moved")]
     assert rows_of(store) == sorted(rows, key=repr)
     assert store.verify() == ()
+
+
+def test_second_write_into_a_stage_is_refused(tmp_path: Path) -> None:
+    """One snapshot would have two changes of a key in two partitions, in no order; the first write stays staged."""
+    store = table(tmp_path)
+    put(store, one(1, "p"))
+    put(store, one(1, "q", "b"), stage="s", builds_on_stage=True)
+    with pytest.raises(Unsupported, match="TS1152"):
+        put(store, one(1, "r", "c"), stage="s", builds_on_stage=True)
+    store.staging.publish("s")
+    assert rows_of(open_table(tmp_path)) == [one(1, "q", "b")]
 
 
 def test_sequence_field_is_refused(tmp_path: Path) -> None:
