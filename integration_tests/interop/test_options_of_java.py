@@ -9,7 +9,8 @@ from tablestore_engine.options.not_built import is_named
 from tablestore_engine.options.paimon_keys import PAIMON_KEYS, PREFIXES
 from tablestore_engine.options.table_options import REFUSED, find_option
 
-# set by Paimon itself: a user's value is refused as unknown (TS1006), the scan.* of stored tables by capability.py
+# set by Paimon itself: a user's value is refused as unknown (TS1006), the scan.* of stored tables by
+# format/capability.py
 OF_PAIMON = re.compile(
     r"path|key-value\.sequence_number\.enabled|scan\.version|stream-scan-mode|batch-scan-mode|"
     r"materialized-table\..+"

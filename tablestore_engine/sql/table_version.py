@@ -50,7 +50,7 @@ class ChangesBetween:
 @dataclass(frozen=True)
 class TableVersion:
     """Exactly one of: snapshot id, tag name, epoch milliseconds, branch (the name of a staged snapshot), changes,
-    watermark (epoch milliseconds: the first snapshot whose watermark has reached it).
+    watermark. A watermark is in epoch milliseconds: the first snapshot whose watermark has reached it.
 
     Raises FixRequest TS1015 for none or several.
 

@@ -21,6 +21,7 @@ from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.cli import warehouse_names
 from tablestore_engine.cli.command_list import ENTRIES
 from tablestore_engine.cli.completion import SHELLS
+from tablestore_engine.format.layout import BRANCH_PREFIX
 from tablestore_engine.store.stage import staging
 from tests.doses import case_rows, cases
 
@@ -122,7 +123,7 @@ def test_names_with_control_characters_are_not_offered(filled: Path) -> None:
 
 def test_the_staged_folder_is_that_of_the_store() -> None:
     """Completion names it without importing the store."""
-    assert warehouse_names.STAGED_FOLDER == staging._BRANCH_FOLDER
+    assert warehouse_names.STAGED_FOLDER == BRANCH_PREFIX + staging.STAGED_PREFIX
 
 
 def test_the_arguments_are_those_of_the_commands() -> None:
