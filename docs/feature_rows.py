@@ -365,10 +365,19 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{IT}/adapter/test_branch_runs.py::test_a_build_on_a_branch_leaves_main_and_comes_to_it_by_fast_forward",
         ),
         _has("expiry of partitions", f"{IT}/interop/test_partition_expiry.py::test_java_sees_the_same_times"),
+        _has(
+            "partitions dropped by a condition",
+            f"{STORE}/test_drop_partitions.py::test_partitions_of_each_type_are_dropped",
+        ),
+        _has(
+            "partitions marked as done: success-file, http-report, idle time",
+            f"{STORE}/test_done_partitions.py::test_commits_mark_what_is_idle_once",
+            f"{STORE}/test_done_partitions.py::test_a_report_goes_to_the_server",
+        ),
         _other(
-            "partitions marked as done",
+            "partitions marked in a metastore, or by a Java class",
             "a snapshot with its tests says that rows are complete (publishing.md)",
-            r"partition\.(mark-done.*|idle-time-to-done|time-interval|end-input-to-done)",
+            r"partition\.mark-done(-action\.(custom\.class|mode)|\.recover-from-state)",
         ),
         _has(
             "conversion of tables of others",

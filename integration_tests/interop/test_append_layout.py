@@ -11,6 +11,8 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.rows import Row, arrow_rows
 from integration_tests.interop.schemas import schema
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.store.expiry.done_partitions import mark_where
+from tablestore_engine.store.read.text_condition import TextCondition
 
 COLUMNS = {"id": "BIGINT", "turn": "INT", "text": "STRING"}
 
@@ -67,6 +69,24 @@ def test_both_cluster_an_append_table(java: JavaPaimon, tmp_path: Path) -> None:
     assert manager(java.table(location)).createCompactUnits(True).isEmpty()
     assert sorted(java.read(location)) == sorted([*expected, (1, 9, "java")])
     assert us.store(location).verify() == ()
+
+
+def test_java_reads_our_marks(java: JavaPaimon, tmp_path: Path) -> None:
+    """The file of a partition that is done is one that Java reads, and marks again."""
+    location, us = tmp_path / "demo.db" / "t", Ours()
+    made = schema(COLUMNS, partitions=("text",))
+    us.create(location, made)
+    us.write(location, arrow_rows(made, [{"id": 1, "turn": 1, "text": "a b"}]))
+    assert mark_where(us.store(location).context, "demo.t", TextCondition("text = 'a b'")) == ("text=a b",)
+    path = java.jvm.path(location / "text=a b" / "_SUCCESS")
+    first = java.jvm.paimon.partition.file.SuccessFile.fromPath(java.jvm.files, path)
+    action = java.jvm.paimon.partition.actions.SuccessFileMarkDoneAction(
+        java.jvm.files, java.jvm.path(location)
+    )
+    action.markDone("text=a b/")
+    again = java.jvm.paimon.partition.file.SuccessFile.fromPath(java.jvm.files, path)
+    assert again.creationTime() == first.creationTime() <= again.modificationTime()
+    assert us.read(location) == java.read(location) == [(1, 1, "a b")]
 
 
 def test_java_refuses_fixed_buckets_without_a_key(java: JavaPaimon, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tests.doses import case_rows
@@ -106,6 +106,19 @@ def test_optimize_compacts(engine: Engine) -> None:
     assert engine.sql("optimize demo.plain zorder by (b, a)").notice is None
     assert engine.table("demo.plain").scan().to_arrow().column("a").to_pylist() == [1, 2, 3]
     assert [row[:2] for row in engine.sql("select * from demo.orders").rows] == [(1, "c")]
+
+
+def test_partitions_are_dropped(engine: Engine) -> None:
+    """ALTER TABLE … DROP PARTITION deletes the rows of those that it chooses; one that is not there is refused."""
+    rows = pa.table({"n": [1, 2, 3], "day": ["a", "b", None], "r`x": ["e", "e", "f"]})
+    parts = TableSpec(partition_by=("day", "r`x"))
+    engine.write("demo.parts", rows, WriteSpec(mode=WriteMode.APPEND, table=parts))
+    with pytest.raises(TablestoreError, match="TS1216"):
+        engine.sql("alter table demo.parts drop partition (day > 'b')")
+    engine.sql("alter table demo.parts drop if exists partition (day > 'b')")
+    engine.sql("alter table demo.parts drop partition (day = 'a', `r``x` <> 'z'), partition (day = null)")
+    assert engine.table("demo.parts").scan().to_arrow().column("n").to_pylist() == [2]
+    assert engine.table("demo.parts").drop_partitions({"day": "b"}).rows == 1
 
 
 def test_vacuum_lets_snapshots_go(engine: Engine, tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tablestore_engine.api.results import CommitInfo, StagedInfo, TableFacts
 from tablestore_engine.api.table_branches import TableBranches
 from tablestore_engine.api.table_columns import ColumnChanges
+from tablestore_engine.api.table_partitions import TablePartitions
 from tablestore_engine.api.table_reads import TableReads
 from tablestore_engine.api.table_states import TableStates
 from tablestore_engine.api.table_system import TableSystem
@@ -35,7 +36,6 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 if TYPE_CHECKING:
     from tablestore_engine.log.decode import LogMessage
-    from tablestore_engine.store.expiry.expire_partitions import PartitionReport
     from tablestore_engine.store.expiry.expire_snapshots import ExpireReport
     from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport
     from tablestore_engine.stream.changes_input import ChangesInput
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, TableWrites):
+class Table(ColumnChanges, TableStates, TableBranches, TableReads, TablePartitions, TableSystem, TableWrites):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")
@@ -336,14 +336,6 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         )
 
     expire_snapshots = expire  # its name in other libraries
-
-    def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
-        """Delete the rows of partitions whose time is longer ago than `partition.expiration-time`, in one commit.
-
-        Raises FixRequest TS1341 without that option, Unsupported TS1136, TS1137; PublishPending TS1070 when only the
-        log is pending.
-        """
-        return self.warehouse.expire_partitions(self.identifier, dry_run=dry_run)
 
     def orphans(self, *, delete: bool = False, older_than_ms: int = DAY_MS) -> OrphanReport:
         """Files that nothing names and nobody touched within that time: of killed writers, dropped stages, rollbacks.

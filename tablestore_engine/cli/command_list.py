@@ -65,6 +65,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "gc": _ours("garbage", "expire old snapshots and delete orphan files, in one step"),
         "expire": _ours("expire", "expire old snapshots, or old partitions"),
         "orphans": _ours("orphans", "find and delete orphan files"),
+        "partition": _ours("partition_command", "drop partitions by a condition, or mark them as done"),
         "tag": _ours("tag", "create, delete and list tags"),
         "branch": _ours("branch", "create, list, fast-forward and delete branches"),
         "iceberg": _ours("iceberg_command", "write Iceberg metadata that a table lacks"),

@@ -61,9 +61,9 @@ NOT_BUILT = (
         ("false",),
     ),
     NotBuilt(
-        r"partition\.(mark-done.*|idle-time-to-done|time-interval|end-input-to-done)",
-        "partitions are not marked as done",
-        _OFF,
+        r"partition\.mark-done(-action\.(custom\.class|mode)|\.recover-from-state)",
+        "partitions are marked by a file and a report, by the time of their files; no Java class is called",
+        ("false", "process-time"),
     ),
     NotBuilt(
         r"changelog\.(num-retained\.(min|max)|time-retained)",

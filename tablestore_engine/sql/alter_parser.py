@@ -10,12 +10,16 @@ from tablestore_engine.sql.statement import (
     AlterColumn,
     CommentOn,
     DropColumns,
+    DropPartitions,
     RenameColumn,
     RenameTo,
     SetProperties,
     TableName,
     UnsetProperties,
 )
+
+_COMPARISONS = ("<=", ">=", "<>", "!=", "==", "=", "<", ">")
+_FILTERS = {"==": "=", "<>": "!="}
 
 
 def parse_alter(cursor: Cursor) -> Alter:
@@ -38,6 +42,8 @@ def _action(cursor: Cursor) -> AlterAction:
     if cursor.accept("ADD"):
         return _add_columns(cursor)
     if cursor.accept("DROP"):
+        if cursor.sees("PARTITION") or cursor.sees("PARTITION", ahead=2):
+            return _drop_partitions(cursor)
         return _drop_columns(cursor)
     if cursor.accept_any("ALTER", "CHANGE"):
         cursor.accept("COLUMN")
@@ -61,6 +67,45 @@ def _add_columns(cursor: Cursor) -> AddColumns:
     if cursor.sees("FIRST", "AFTER"):
         cursor.fail("no position (new columns come last)")
     return AddColumns(tuple(columns))
+
+
+def _drop_partitions(cursor: Cursor) -> DropPartitions:
+    """[IF EXISTS] PARTITION (column op value, …) [, PARTITION …] [PURGE]."""
+    if_exists = cursor.accept("IF", "EXISTS")
+    found = [_partition_filter(cursor)]
+    while cursor.accept(","):
+        found.append(_partition_filter(cursor))
+    cursor.accept("PURGE")
+    return DropPartitions(tuple(found), if_exists)
+
+
+def _partition_filter(cursor: Cursor) -> str:
+    cursor.expect("PARTITION")
+    cursor.expect("(")
+    parts = [_comparison(cursor)]
+    while cursor.accept(","):
+        parts.append(_comparison(cursor))
+    cursor.expect(")")
+    return " and ".join(parts)
+
+
+def _comparison(cursor: Cursor) -> str:
+    """`column op value` as a filter says it: `= NULL` names the partition of NULL, as in Spark."""
+    name = "`" + cursor.name().replace("`", "``") + "`"
+    operator = next((one for one in _COMPARISONS if cursor.accept(one)), None)
+    if operator is None:
+        cursor.fail(f"one of {' '.join(_COMPARISONS)}")
+    first = cursor.peek()
+    if cursor.accept("NULL"):
+        if operator not in ("=", "=="):
+            cursor.fail("= NULL", first)
+        return f"{name} is null"
+    while not cursor.done and not cursor.sees_operator(",", ")"):
+        cursor.at += 1
+    value = cursor.slice(first, cursor.peek())
+    if not value:
+        cursor.fail("a value")
+    return f"{name} {_FILTERS.get(operator, operator)} {value}"
 
 
 def _drop_columns(cursor: Cursor) -> DropColumns:

@@ -228,8 +228,23 @@ class UnsetProperties:
     if_exists: bool = False
 
 
+@dataclass(frozen=True)
+class DropPartitions:
+    """ALTER TABLE … DROP [IF EXISTS] PARTITION (…), …; `where`: a filter of the partition columns for each."""
+
+    where: tuple[str, ...]
+    if_exists: bool = False
+
+
 AlterAction = (
-    RenameTo | AddColumns | DropColumns | RenameColumn | AlterColumn | SetProperties | UnsetProperties
+    RenameTo
+    | AddColumns
+    | DropColumns
+    | DropPartitions
+    | RenameColumn
+    | AlterColumn
+    | SetProperties
+    | UnsetProperties
 )
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from tablestore_engine.store.files.bucket_state import BucketId, BucketState
     from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, OrphanRequest
     from tablestore_engine.store.retention import Retention
-    from tablestore_engine.store.rows.row_condition import BoundCondition
+    from tablestore_engine.store.rows.row_condition import BoundCondition, RowCondition
     from tablestore_engine.store.tasks.task_runner import RunTasks
     from tablestore_engine.store.write.requested_compaction import CompactionReport
     from tablestore_engine.store.write.write_on_base import MakeChanges
@@ -259,11 +259,15 @@ class TableStore:
         rules = rules or TableTraits(context.latest_schema()).retention
         return expire_snapshots(context, rules, log=log, dry_run=dry_run)
 
-    def expire_partitions(self, *, dry_run: bool = False) -> PartitionReport:
-        """Delete the rows of partitions that the table's options call old. See store.expiry.expire_partitions."""
-        from tablestore_engine.store.expiry.expire_partitions import expire_partitions
+    def expire_partitions(
+        self, where: RowCondition | None = None, *, dry_run: bool = False
+    ) -> PartitionReport:
+        """Delete the rows of partitions that the table's options call old, or that `where` is TRUE of."""
+        from tablestore_engine.store.expiry.expire_partitions import drop_partitions, expire_partitions
 
         context = self.context
+        if where is not None:
+            return drop_partitions(context, committer_of(context), self.write, where, dry_run=dry_run)
         return expire_partitions(context, committer_of(context), self.write, dry_run=dry_run)
 
     def orphans(self, request: OrphanRequest) -> OrphanReport:

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from tablestore_engine.spark.resolver import Resolver
     from tablestore_engine.spark.spark_settings import SparkSettings
     from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.rows.row_condition import RowCondition
     from tablestore_engine.store.write.requested_compaction import CompactionReport, CompactionRequest
     from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
     from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
@@ -209,10 +210,12 @@ class Warehouse:
                 return report
             return self.expiry.after_commit(identifier, report, publishes=steps.sends is not Sends.NOTHING)
 
-    def expire_partitions(self, identifier: Identifier, *, dry_run: bool = False) -> PartitionReport:
-        """Raises as PartitionExpiry.run."""
+    def expire_partitions(
+        self, identifier: Identifier, where: RowCondition | None = None, *, dry_run: bool = False
+    ) -> PartitionReport:
+        """As PartitionExpiry.run, which may raise."""
         with self.running():
-            return self.expiry.partitions.run(identifier, dry_run=dry_run)
+            return self.expiry.partitions.run(identifier, where, dry_run=dry_run)
 
     def write_incoming(
         self,

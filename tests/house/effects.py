@@ -30,6 +30,7 @@ from tablestore_engine.options import check_options
 from tablestore_engine.spi import drop_expired
 from tablestore_engine.sql import statement as sql
 from tablestore_engine.store.expiry.automatic_tags import expire_tags, make_due_tags
+from tablestore_engine.store.expiry.done_partitions import mark_after_commit
 from tablestore_engine.store.iceberg_metadata.iceberg_sync import sync_iceberg
 from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.rows.row_filter import SameKeys
@@ -469,6 +470,36 @@ def _clustered(see: str, **base: str) -> See:
     return look
 
 
+def _marked(**base: str) -> See:
+    """What commits leave in folders, and send: two days are written, then somebody comes back much later."""
+
+    def look(root: Path, options: Options) -> object:
+        said = {key.replace("__", ".").replace("_", "-"): text for key, text in base.items()}
+        columns = {"id": "BIGINT", "dt": "STRING"}
+        store = make_table(root, keys=(), columns=columns, partitions=("dt",), options={**said, **options})
+        sent: list[object] = []
+
+        def post(url: str, body: Mapping[str, str | None]) -> str:
+            sent.append((url, body["params"], body["partition"]))
+            return '{"result": "success"}'
+
+        with patch("tablestore_engine.store.expiry.done_partitions.post_json", post):
+            for number, day in enumerate(("2023-11-10", "2023-11-14")):
+                put(store, {"id": number, "dt": day})
+                newest = store.latest()
+                assert newest is not None
+                mark_after_commit(store.context, "demo.t", newest)
+            later = open_table(root, runtime=seeded_runtime(start_ms=1_700_000_000_000 + 2 * _HOUR_MS))
+            put(later, {"id": 9, "dt": "2023-12-31"})
+            newest = later.latest()
+            assert newest is not None
+            marks = mark_after_commit(later.context, "demo.t", newest)
+        found = sorted(path.parent.name for path in (root / "demo.db/t").rglob("_SUCCESS"))
+        return found, marks, sent
+
+    return look
+
+
 def _lost_once(root: Path, options: Options) -> object:
     """A commit that another writer overtakes once."""
     make_table(root, options=options)
@@ -678,6 +709,27 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
     "num-sorted-run.compaction-trigger": ((None, "8"), lambda _, options: level_count(dict(options))),
     "compaction.max-size-amplification-percent": ((None, "50"), _kinds),
     "compaction.min.file-num": ((None, "2"), _joined),
+    "partition.mark-done-action": (
+        ("success-file", "http-report", "success-file,http-report"),
+        _marked(
+            partition__mark_done_action__http__url="http://127.0.0.1:1", partition__end_input_to_done="true"
+        ),
+    ),
+    "partition.mark-done-action.http.url": (
+        ("http://127.0.0.1:1/a", "http://127.0.0.1:1/b"),
+        _marked(partition__mark_done_action="http-report", partition__end_input_to_done="true"),
+    ),
+    "partition.mark-done-action.http.params": (
+        (None, "x"),
+        _marked(
+            partition__mark_done_action="http-report",
+            partition__mark_done_action__http__url="http://127.0.0.1:1",
+            partition__end_input_to_done="true",
+        ),
+    ),
+    "partition.end-input-to-done": (("false", "true"), _marked()),
+    "partition.idle-time-to-done": (("1 h", "3 h"), _marked(partition__time_interval="1 d")),
+    "partition.time-interval": (("1 d", "9 d"), _marked(partition__idle_time_to_done="1 h")),
     "clustering.columns": ((None, "name", "n,id"), _clustered("rows")),
     "clustering.strategy": (
         ("order", "zorder", "hilbert"),

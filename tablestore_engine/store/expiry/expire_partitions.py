@@ -1,4 +1,4 @@
-"""Expiry of partitions: one commit without the rows of those that are old enough, then without their files.
+"""Expiry of partitions, and their drop by a condition: one commit without the rows, then without their files.
 
 CHANGE     how partitions expire (options partition.expiration-max-num, partition.expiration-strategy)
 Steps      newest snapshot → its partitions → partition_time says which go → an overwrite of them by nothing
@@ -15,16 +15,20 @@ PAIMON     drops files by an OVERWRITE snapshot, which has no changelog: its str
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+
+import pyarrow as pa
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.partition import PartitionSpec
+from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.commit_report import CommitReport
 from tablestore_engine.store.expiry.partition_time import pick_expired_partitions, shown_partition
 from tablestore_engine.store.foreign_commits import PARTITIONS_EXPIRED
+from tablestore_engine.store.rows.row_condition import RowCondition
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.write.requested_compaction import CompactionRequest, compact_table
@@ -38,6 +42,7 @@ class PartitionReport:
     left         partitions that are due as well: more than go at once
     timeless     partitions whose values are no time: they never expire
     snapshot_id  the snapshot without the rows; None when none went
+    verb         what was done to them: expired, dropped
     """
 
     partitions: tuple[str, ...] = ()
@@ -45,13 +50,15 @@ class PartitionReport:
     left: int = 0
     timeless: int = 0
     snapshot_id: int | None = None
+    verb: str = "expired"
 
     def summary(self) -> str:
         """`2 partitions expired (dt=2026-01-01, dt=2026-01-02), 40 rows, snapshot 8`, and what stayed."""
         count = len(self.partitions)
         text = "no partition is due"
         if count:
-            went = "would expire" if self.snapshot_id is None else "expired"
+            would = "would expire" if self.verb == "expired" else f"would be {self.verb}"
+            went = would if self.snapshot_id is None else self.verb
             shown = ", ".join(self.partitions[:3]) + (f" and {count - 3} more" if count > 3 else "")
             text = f"{count} partition{'s' if count > 1 else ''} {went} ({shown}), {self.rows} rows"
             text += "" if self.snapshot_id is None else f", snapshot {self.snapshot_id}"
@@ -87,11 +94,68 @@ def expire_partitions(
     going = frozenset(choice.expired)
     if dry_run or not going:
         return replace(found, rows=_visible_rows(context, newest, going))
+    return _delete(context, committer, write, found, going, {PARTITIONS_EXPIRED: str(len(going))})
+
+
+def drop_partitions(
+    context: TableContext,
+    committer: Committer,
+    write: Callable[[WriteRequest], CommitReport],
+    where: RowCondition,
+    *,
+    dry_run: bool = False,
+) -> PartitionReport:
+    """Those whose values `where` is TRUE of. Raises FixRequest TS1215 for a condition of other columns or a table
+    without partitions, what the condition can, before anything is written; and what a write or a compaction can.
+    """
+    newest = context.snapshots.find_latest()
+    picked = pick_partitions(context, newest, where)
+    spec = PartitionSpec.of(context.schema_at(newest))
+    shown = tuple(shown_partition(spec, spec.decode(one)) for one in picked)
+    found, going = PartitionReport(shown, verb="dropped"), frozenset(picked)
+    if newest is None or dry_run or not going:
+        return found if newest is None else replace(found, rows=_visible_rows(context, newest, going))
+    return _delete(context, committer, write, found, going, {})
+
+
+def pick_partitions(context: TableContext, newest: Snapshot | None, where: RowCondition) -> tuple[bytes, ...]:
+    """Partitions of the snapshot whose values `where` is TRUE of, in their order. Raises as drop_partitions."""
+    schema = context.schema_at(newest)
+    bound = where.bind(schema)
+    outside = [name for name in bound.columns if name not in schema.partition_keys]
+    if outside:
+        raise FixRequest(
+            "TS1215",
+            f"partitions of {context.layout.location} cannot be chosen by {outside[0]}",
+            why=f"the table is partitioned by {', '.join(schema.partition_keys) or 'nothing'}",
+            fix="name partition columns only, or delete rows by a condition",
+        )
+    if newest is None:
+        return ()
+    spec = PartitionSpec.of(schema)
+    there = sorted({entry.partition for entry in context.scanner.live_entries(newest)})
+    values = [spec.decode(one) for one in there]
+    columns = {
+        field.name: arrow_values([one[at] for one in values], field.type)
+        for at, field in enumerate(schema.fields_of(schema.partition_keys))
+    }
+    mask = bound.mask(pa.table(columns))
+    return tuple(one for one, is_picked in zip(there, mask, strict=True) if is_picked)
+
+
+def _delete(
+    context: TableContext,
+    committer: Committer,
+    write: Callable[[WriteRequest], CommitReport],
+    found: PartitionReport,
+    going: frozenset[bytes],
+    properties: Mapping[str, str],
+) -> PartitionReport:
     request = WriteRequest(
         mode=WriteMode.OVERWRITE_PARTITIONS,
         emptied=going,
         identity=context.guard.identity,
-        properties={PARTITIONS_EXPIRED: str(len(going))},
+        properties=properties,
     )
     done = write(request)
     cleaned = compact_table(context, committer, CompactionRequest(full=True, among=going))

@@ -19,6 +19,7 @@ from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
 from tablestore_engine.format.layout import MAIN_BRANCH
+from tablestore_engine.store.expiry.done_rule import FOLLOWING
 from tablestore_engine.store.metadata.seen_table import SeenTable
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
@@ -69,16 +70,32 @@ class Expiry:
             traits = TableTraits(store.schema if seen is None else seen.schema)
             if traits.tag_rule is not None and report.snapshot_id is not None:
                 report = replace(report, tags=make_due_tags(store.context, traits.tag_rule))
+            report = self._mark_done(identifier, store, traits, report)
             if not traits.expires_on_commit:
                 return report
             looked = self._look_at_partitions(identifier, store, traits, publishes=publishes)
-            report = replace(report, partitions=looked.went, partitions_trouble=looked.trouble)
+            trouble = "; ".join(one for one in (report.partitions_trouble, looked.trouble) if one) or None
+            report = replace(report, partitions=looked.went, partitions_trouble=trouble)
             done = self._expire(store, traits, seen, self._find_hold(identifier, traits))
         except (Stopped, PublishPending):
             raise
         except (TablestoreError, OSError) as error:
             return replace(report, not_expired=str(error))
         return report if done is None else replace(report, expired=done.snapshots)
+
+    def _mark_done(
+        self, identifier: Identifier, store: TableStore, traits: TableTraits, report: WriteReport
+    ) -> WriteReport:
+        """Partitions that are done by now. A mark that fails is reported, and the commit stands."""
+        if report.snapshot_id is None or not traits.schema.options.keys() & FOLLOWING:
+            return report
+        from tablestore_engine.store.expiry.done_partitions import mark_after_commit
+
+        try:
+            mark_after_commit(store.context, str(identifier), store.snapshots.get(report.snapshot_id))
+        except (TablestoreError, OSError) as error:
+            return replace(report, partitions_trouble=str(error))
+        return report
 
     def _expire(
         self, store: TableStore, traits: TableTraits, seen: SeenTable | None, log: Hold | None

@@ -27,6 +27,7 @@ from tablestore_engine.warehouse.write_report import WriteReport
 
 if TYPE_CHECKING:
     from tablestore_engine.store.expiry.expire_partitions import PartitionReport
+    from tablestore_engine.store.rows.row_condition import RowCondition
 
 
 @dataclass(frozen=True)
@@ -58,17 +59,20 @@ class PartitionExpiry:
             self._looked[key] = now
         return None if traits.partition_rule is None else self.run(identifier)
 
-    def run(self, identifier: Identifier, *, dry_run: bool = False) -> PartitionReport:
-        """Expire now. Raises FixRequest TS1341, Unsupported TS1122, TS1136, TS1137, TS17xx: nothing was committed;
-        PublishPending TS1070: the rows are gone, and only the log lacks that.
+    def run(
+        self, identifier: Identifier, where: RowCondition | None = None, *, dry_run: bool = False
+    ) -> PartitionReport:
+        """Expire now, or drop those that `where` is TRUE of. Raises FixRequest TS1341, TS1215, Unsupported TS1122,
+        TS1136, TS1137, TS17xx: nothing was committed; PublishPending TS1070: the rows are gone, and only the log lacks
+        that.
         """
         store = self.stores.get(identifier)
         if dry_run:
-            return store.expire_partitions(dry_run=True)
+            return store.expire_partitions(where, dry_run=True)
         done: list[PartitionReport] = []
 
         def commit() -> WriteReport:
-            done.append(store.expire_partitions())
+            done.append(store.expire_partitions(where))
             snapshot = done[0].snapshot_id
             return WriteReport(identifier, snapshot, deleted=done[0].rows, is_empty=snapshot is None)
 

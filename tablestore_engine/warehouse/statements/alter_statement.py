@@ -46,6 +46,7 @@ from tablestore_engine.sql.statement import (
     SetProperties,
     UnsetProperties,
 )
+from tablestore_engine.store.expiry.done_rule import check_done_rule
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import TableTraits, has_log
@@ -195,6 +196,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     check_merge_options(changed)
     check_file_indexes(changed)
     check_clustering(changed)
+    check_done_rule(changed)
     return changed
 
 

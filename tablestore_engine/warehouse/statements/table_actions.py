@@ -28,6 +28,7 @@ from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.sql.statement import AlterAction
 from tablestore_engine.sql.system_names import find_system_name
 from tablestore_engine.sql.table_version import TableVersion
+from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.requested_compaction import CompactionRequest
 from tablestore_engine.store.write.write_request import WriteMode
@@ -267,6 +268,21 @@ class TableActions:
             return wanted
 
         warehouse.catalog.alter_table(identifier, altered)
+
+    def drop_partitions(self, database: str, table: str, filters: Sequence[str], *, if_exists: bool) -> None:
+        """Rows of partitions deleted in one commit. Raises NotFound TS1216 for a filter without a partition, before."""
+        identifier = Identifier(database, table)
+        for one in filters:
+            found = self._warehouse.expire_partitions(identifier, TextCondition(one), dry_run=True)
+            if not found.partitions and not if_exists:
+                raise NotFound(
+                    "TS1216",
+                    f"{identifier} has no partition where {one}",
+                    why="the newest snapshot has no file in one",
+                    fix=f"correct the values (SELECT * FROM {identifier}$partitions), or use DROP IF EXISTS PARTITION",
+                )
+        every = " or ".join(f"({one})" for one in filters)
+        self._warehouse.expire_partitions(identifier, TextCondition(every))
 
     def comment(self, database: str, table: str, text: str | None) -> None:
         """COMMENT ON TABLE."""

@@ -125,6 +125,12 @@ def alter(run: RunningStatement, s: sql.Alter) -> StatementResult:
         return StatementResult()
     if s.kind == "view":
         raise not_offered("ALTER VIEW other than RENAME TO")
+    if isinstance(s.action, sql.DropPartitions):
+        version = run.overrides.version(*place)
+        if version is not None and version.branch is not None:
+            raise not_offered("DROP PARTITION of a table whose new rows wait for their tests")
+        run.actions.drop_partitions(*place, s.action.where, if_exists=s.action.if_exists)
+        return StatementResult()
     columns: tuple[DataField, ...] = ()
     if isinstance(s.action, sql.AddColumns):
         columns = run.fields(s.action.columns)

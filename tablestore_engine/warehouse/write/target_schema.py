@@ -42,6 +42,7 @@ from tablestore_engine.options import (
     check_options,
     current_names,
 )
+from tablestore_engine.store.expiry.done_rule import check_done_rule
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import has_log
@@ -96,6 +97,7 @@ def plan_target(
         check_merge_options(first)
         check_file_indexes(first)
         check_clustering(first)
+        check_done_rule(first)
         check_schema(first)
         check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
@@ -114,6 +116,7 @@ def plan_target(
     check_merge_options(changed)
     check_file_indexes(changed)
     check_clustering(changed)
+    check_done_rule(changed)
     check_schema(changed, lambda: (current,))
     check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)

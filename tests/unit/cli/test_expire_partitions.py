@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.api import Engine, TableSpec, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 
 from .conftest import Run
 
@@ -55,3 +56,39 @@ def test_what_does_not_go_together(run: Run, days: str) -> None:
     refused = run("expire", "demo.orders", "--partitions")
     assert (refused.status, "TS1341" in refused.err) == (1, True)
     assert "demo.days" in run("show", "demo.days").out
+
+
+def test_partitions_are_dropped_and_marked(run: Run, engine: Engine) -> None:
+    """partition drop and mark-done: what a filter chooses, as text and as JSON; a dry run changes nothing."""
+    rows = pa.table({"id": [1, 2], "day": ["mon2", "tue2"]})
+    engine.write("demo.events", rows, WriteSpec(mode=WriteMode.APPEND))
+    before = engine.table("demo.events").latest_snapshot_id()
+    dry = run("partition", "drop", "demo.events", "--where", "day = 'mon2'", "--dry-run")
+    assert dry.out == "demo.events: 1 partition would be dropped (day=mon2), 1 rows\n"
+    assert run("partition", "mark-done", "demo.events", "--where", "day = 'mon2'", "--json").json == {
+        "table": "demo.events",
+        "marked": ["day=mon2"],
+    }
+    assert engine.table("demo.events").latest_snapshot_id() == before
+    done = run("partition", "drop", "demo.events", "--where", "day = 'mon2'", "--json").json
+    assert (done["partitions"], done["rows"]) == (["day=mon2"], 1)
+    assert run("partition", "mark-done", "demo.events").out == "demo.events: no partition marked as done\n"
+    assert "TS1215" in run("partition", "drop", "demo.events", "--where", "id = 1").err
+
+
+def test_a_write_marks_its_partitions(engine: Engine) -> None:
+    """partition.end-input-to-done: the file is there after the write; a server that does not answer is reported."""
+    options = {"partition.end-input-to-done": "true"}
+    spec = WriteSpec(mode=WriteMode.APPEND, table=TableSpec(partition_by=("day",), options=options))
+    rows = pa.table({"id": [1], "day": ["mon"]})
+    assert not engine.write("demo.done", rows, spec).has_trouble
+    place = engine.table("demo.done").store.location
+    assert (Path(place) / "day=mon" / "_SUCCESS").exists()
+    http = {
+        "partition.mark-done-action": "http-report",
+        "partition.mark-done-action.http.url": "http://127.0.0.1:1",
+    }
+    asked = TableSpec(partition_by=("day",), options={**options, **http})
+    report = engine.write("demo.told", rows, WriteSpec(mode=WriteMode.APPEND, table=asked))
+    assert "TS1219" in str(report.partitions_trouble)
+    assert len(engine.table("demo.told")) == 1

@@ -28,7 +28,7 @@ def test_every_command_has_help(name: str, capsys: pytest.CaptureFixture[str]) -
     assert ended.value.code == 0
     shown = " ".join(capsys.readouterr().out.split())
     assert COMMANDS[name][1] in shown
-    assert "--json" in shown or name in {"branch", "tag", "completion", "iceberg"}
+    assert "--json" in shown or name in {"branch", "tag", "completion", "iceberg", "partition"}
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -179,7 +179,7 @@ def test_a_table_says_nothing_about_brokers_and_clients(
         ("commit.callback.com.example.Told.param", "x"),
         ("changelog.time-retained", "7 d"),
         ("fields.v.nested-sequence-field", "id"),
-        ("partition.mark-done-action", "success-file"),
+        ("partition.mark-done-action.custom.class", "com.example.Told"),
         ("metastore.partitioned-table", "true"),
         ("primary-key", "id"),
         ("branch", "other"),

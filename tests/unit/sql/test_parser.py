@@ -23,6 +23,7 @@ from tablestore_engine.sql.statement import (
     DescribeHistory,
     Drop,
     DropColumns,
+    DropPartitions,
     DropSchema,
     Insert,
     Merge,
@@ -114,6 +115,10 @@ KNOWN: list[tuple[str, Statement]] = [
     ("show table extended in d like 'x*'", Show("table extended", "d", pattern="x*")),
     ("show create table d.t", Show("create table", name=T)),
     ("optimize d.t", Optimize(T)),
+    (
+        "alter table d.t drop if exists partition (day < '2026-01-01', r = null), partition (n == -1) purge",
+        Alter("table", T, DropPartitions(("`day` < '2026-01-01' and `r` is null", "`n` = -1"), True)),
+    ),
     ("optimize d.t where day = '2026-01-01' zorder by (a, b)", Optimize(T, True, ("a", "b"))),
     ("vacuum d.t", Vacuum(T)),
     ("vacuum d.t retain 1.5 hours dry run", Vacuum(T, 1.5, dry_run=True)),
