@@ -19,7 +19,6 @@ import pyarrow as pa
 from tablestore_engine.api.results import CommitInfo, StagedInfo, TableFacts
 from tablestore_engine.api.table_branches import TableBranches
 from tablestore_engine.api.table_columns import ColumnChanges
-from tablestore_engine.api.table_partitions import TablePartitions
 from tablestore_engine.api.table_reads import TableReads
 from tablestore_engine.api.table_states import TableStates
 from tablestore_engine.api.table_system import TableSystem
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, repr=False)
-class Table(ColumnChanges, TableStates, TableBranches, TableReads, TablePartitions, TableSystem, TableWrites):
+class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, TableWrites):
     """One table of an engine. It holds no state: each call looks at the newest snapshot.
 
     >>> orders = engine.table("demo.orders")

@@ -6,6 +6,11 @@ from dataclasses import dataclass
 
 from tablestore_engine.options import DEFAULT_FORMAT, TimeFormat
 
+# options of tables whose commits mark partitions as done (expiry.done_rule)
+DONE_BY_COMMITS = frozenset(
+    {"partition.end-input-to-done", "partition.idle-time-to-done", "partition.time-interval"}
+)
+
 
 @dataclass(frozen=True)
 class Retention:

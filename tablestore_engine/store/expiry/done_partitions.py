@@ -21,7 +21,6 @@ from tablestore_engine.format.manifest import FileKind
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.done_rule import (
-    FOLLOWING,
     HTTP_REPORT,
     SUCCESS_FILE,
     DoneRule,
@@ -29,7 +28,7 @@ from tablestore_engine.store.expiry.done_rule import (
 )
 from tablestore_engine.store.expiry.expire_partitions import pick_partitions
 from tablestore_engine.store.expiry.partition_time import partition_time
-from tablestore_engine.store.retention import PartitionRule
+from tablestore_engine.store.retention import DONE_BY_COMMITS, PartitionRule
 from tablestore_engine.store.rows.row_condition import RowCondition
 from tablestore_engine.store.table_context import TableContext
 
@@ -85,7 +84,7 @@ def mark_where(
 def mark_after_commit(context: TableContext, table: str, snapshot: Snapshot) -> tuple[str, ...]:
     """What the options of the table say that a commit marks. Raises as mark_partitions."""
     schema = context.schema_at(snapshot)
-    if not schema.partition_keys or not schema.options.keys() & FOLLOWING:
+    if not schema.partition_keys or not schema.options.keys() & DONE_BY_COMMITS:
         return ()
     rule = find_done_rule(schema)
     return mark_partitions(context, table, rule, due_partitions(context, snapshot, rule))

@@ -13,11 +13,9 @@ from urllib.parse import urlsplit
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.options import OptionSet, TimeFormat
+from tablestore_engine.store.retention import DONE_BY_COMMITS
 
 SUCCESS_FILE, HTTP_REPORT = "success-file", "http-report"
-FOLLOWING = frozenset(
-    {"partition.end-input-to-done", "partition.idle-time-to-done", "partition.time-interval"}
-)
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ def find_done_rule(schema: TableSchema) -> DoneRule:
 
 def check_done_rule(schema: TableSchema) -> None:
     """Raises FixRequest TS1217 for options that would have no effect, or mark a partition again and again."""
-    asked = schema.options.keys() & (FOLLOWING | {"partition.mark-done-action"})
+    asked = schema.options.keys() & (DONE_BY_COMMITS | {"partition.mark-done-action"})
     if asked - {key for key in asked if schema.options[key].strip().lower() == "false"}:
         find_done_rule(schema)
 

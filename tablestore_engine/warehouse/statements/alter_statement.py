@@ -12,7 +12,6 @@ from itertools import repeat
 
 from tablestore_engine.errors import FixRequest, Unsupported
 from tablestore_engine.format.capability import check_readable, check_writable, list_refusals
-from tablestore_engine.format.cluster_order import check_clustering
 from tablestore_engine.format.column_default import check_defaults, literal_default, option_key, take_options
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.file_index_columns import check_file_indexes
@@ -46,10 +45,10 @@ from tablestore_engine.sql.statement import (
     SetProperties,
     UnsetProperties,
 )
-from tablestore_engine.store.expiry.done_rule import check_done_rule
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.expiry.record_time import check_record_rule
 from tablestore_engine.store.table_traits import TableTraits, has_log
+from tablestore_engine.warehouse.write.target_schema import check_layout_options
 
 _LAYOUT_KEYS = ("primary-key", "partition")  # how other engines write them
 
@@ -195,8 +194,7 @@ def _set_options(schema: TableSchema, changes: dict[str, str | None]) -> TableSc
     _check_still_writable(schema, changed)
     check_merge_options(changed)
     check_file_indexes(changed)
-    check_clustering(changed)
-    check_done_rule(changed)
+    check_layout_options(changed)
     return changed
 
 

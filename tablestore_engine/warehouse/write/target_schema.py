@@ -14,7 +14,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.format.cluster_order import check_clustering
 from tablestore_engine.format.column_default import check_defaults, take_options
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution_cast import is_widening
@@ -42,9 +41,9 @@ from tablestore_engine.options import (
     check_options,
     current_names,
 )
-from tablestore_engine.store.expiry.done_rule import check_done_rule
 from tablestore_engine.store.expiry.partition_time import check_rule
 from tablestore_engine.store.expiry.record_time import check_record_rule
+from tablestore_engine.store.retention import DONE_BY_COMMITS
 from tablestore_engine.store.table_traits import has_log
 from tablestore_engine.warehouse.write.row_columns import with_types
 from tablestore_engine.warehouse.write.write_spec import OnSchemaChange, TableSpec
@@ -96,8 +95,7 @@ def plan_target(
         check_record_rule(first, spec.options)
         check_merge_options(first)
         check_file_indexes(first)
-        check_clustering(first)
-        check_done_rule(first)
+        check_layout_options(first)
         check_schema(first)
         check_iceberg(first)
         return TargetPlan(first, is_new=True, is_changed=True)
@@ -115,12 +113,26 @@ def plan_target(
         return TargetPlan(current, is_new=False, is_changed=False)
     check_merge_options(changed)
     check_file_indexes(changed)
-    check_clustering(changed)
-    check_done_rule(changed)
+    check_layout_options(changed)
     check_schema(changed, lambda: (current,))
     check_iceberg(changed, lambda: (current,))
     gains_log = not has_log(current.options) and has_log(changed.options)
     return TargetPlan(replace(changed, id=current.id + 1), is_new=False, is_changed=True, gains_log=gains_log)
+
+
+def check_layout_options(schema: TableSchema) -> None:
+    """Rules of clustering and of done partitions, loaded for the few tables that have them (decision 0137).
+
+    Raises FixRequest TS1213, TS1214, TS1217.
+    """
+    if any(key.startswith(("clustering.", "sink.clustering.")) for key in schema.options):
+        from tablestore_engine.format.cluster_order import check_clustering  # noqa: PLC0415
+
+        check_clustering(schema)
+    if schema.options.keys() & {*DONE_BY_COMMITS, "partition.mark-done-action"}:
+        from tablestore_engine.store.expiry.done_rule import check_done_rule  # noqa: PLC0415
+
+        check_done_rule(schema)
 
 
 def spelled_options(

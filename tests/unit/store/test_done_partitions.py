@@ -14,7 +14,8 @@ import pytest
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.schema_change import set_options
 from tablestore_engine.runtime.moments import DAY_MS
-from tablestore_engine.store.expiry.done_partitions import check_done_rule, mark_after_commit, mark_where
+from tablestore_engine.store.expiry.done_partitions import mark_after_commit, mark_where
+from tablestore_engine.store.expiry.done_rule import check_done_rule
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.read.text_condition import TextCondition
 from tablestore_engine.store.table_store import TableStore
