@@ -83,6 +83,25 @@ def test_rows_through_a_job_are_a_write(tmp_path: Path, monkeypatch: pytest.Monk
     assert store.verify() == ()
 
 
+def test_rules_of_rows_hold_in_a_job(tmp_path: Path) -> None:
+    """Kinds of a column and defaults of columns, as in the driver; a bad kind is a failure of the task."""
+    columns = {"id": "BIGINT", "op": "STRING", "n": "INT"}
+    store = make_table(tmp_path, columns=columns, options={"rowkind.field": "op"})
+    fields = (replace(one, default_value="7" if one.name == "n" else None) for one in store.schema.fields)
+    job = replace(_job(store), schema=replace(store.schema, fields=tuple(fields)))
+    given = [{"id": 1, "op": "+I"}, {"id": 2, "op": "-D"}]
+    batches = as_table(given, store.schema).to_batches()
+    outcomes = [value for batch in run_job(job, iter(batches)) for value in batch.column(0).to_pylist()]
+    changes = gather(enumerate(outcomes)).in_order(len(outcomes))
+    store.write_changes(lambda *_: changes, WriteRequest(mode=WriteMode.UPSERT))
+    assert rows_of(store) == [{"id": 1, "op": "+I", "n": 7}]
+    bad = as_table([{"id": 3, "op": "x"}], store.schema).to_batches()
+    (outcome,) = [value for batch in run_job(job, iter(bad)) for value in batch.column(0).to_pylist()]
+    failure = gather([(0, outcome)]).failure
+    assert failure is not None
+    assert failure.code == "TS1156"
+
+
 def _rewrite(store: TableStore, rows: pa.Table, wider: TableSchema, request: WriteRequest) -> CommitReport:
     """An overwrite with rows through one task, on whatever base and schema the store names."""
     seen: list[object] = []
