@@ -87,6 +87,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{STORE}/test_group_pruning.py::test_each_type_is_pruned_or_refused",
             f"{IT}/spark/test_skipping.py::test_random_conditions_answer_as_all_files_do",
         ),
+        _has(
+            "count(*), min and max answered by metadata",
+            "tests/unit/warehouse/test_aggregate_answer.py::test_random_tables_answer_as_all_their_rows_do",
+            f"{IT}/spark/test_data_tests_without_spark.py::test_aggregates_of_metadata_have_sparks_names_types_and_values",
+        ),
         _has("look-up of keys", f"{STORE}/test_key_lookup.py::test_filter_of_one_key_decodes_one_row_group"),
         _has(
             "system tables, also `$audit_log`, `$binlog`, `$ro`",

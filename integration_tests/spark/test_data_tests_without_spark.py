@@ -18,6 +18,7 @@ from tablestore_engine.api import Engine, SparkSettings
 from tablestore_engine.catalog.read_log import ReadLog
 from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import NotFound
+from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.warehouse.statements import data_test_answer
 from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
 from tests.doses import cases, examples
@@ -203,3 +204,18 @@ def test_a_collation_of_the_session_is_spark_s(tmp_path: Path) -> None:
             answer_without_spark(opened._warehouse, _test_sql("unique", "shop.small", "word"), Overrides())
             is None
         )
+
+
+def test_aggregates_of_metadata_have_sparks_names_types_and_values(engine: Engine) -> None:
+    """Each text once without Spark and once by it: columns and rows are equal."""
+    _make(engine, "shop.aggregated", 3)
+    engine.table("shop.aggregated").compact(full=True)
+    for text in (
+        "select count(*), min(id), max(id), min(tiny), max(small) from shop.aggregated",
+        "SELECT COUNT(*) AS `all rows`, Max(`whole`), max(big) as Top, min(day) FROM shop.`aggregated`;",
+    ):
+        fetched = answer_without_spark(engine._warehouse, text, Overrides())
+        assert fetched is not None, text
+        with engine._warehouse.running(needs_spark=True):
+            spark = fetch(engine._warehouse.resolver.pinned_query(text.rstrip(";"))[0])
+        assert fetched == spark

@@ -55,7 +55,7 @@ def test_states_that_were_read_go(engine: Engine) -> None:
     for number in range(3, 103):
         before = engine.table("demo.orders").latest_snapshot_id()
         put(engine, number, number - 1)
-        assert engine.sql("select count(*), max(id) from demo.orders").rows == ((number, number),)
+        assert engine.sql("select count(*), max(id) from demo.orders where true").rows == ((number, number),)
         versions = {"demo__changes_start_to_now.orders": TableVersion(changes=ChangesBetween(before, None))}
         changed = engine.sql("select count(*) from demo__changes_start_to_now.orders", versions=versions)
         assert changed.rows[0][0] == 3
@@ -100,7 +100,7 @@ def test_frame_of_query_whose_state_is_retired_meanwhile_reads_its_state(
         monkeypatch.setattr(Resolver, "pinned_query", pinned)
         for number in range(3, 15):
             put(engine, number)
-            engine.sql("select count(*) from demo.orders")
+            engine.sql("select count(*) from demo.orders where true")
         return found
 
     monkeypatch.setattr(Resolver, "pinned_query", then_others_work)

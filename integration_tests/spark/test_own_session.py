@@ -20,7 +20,7 @@ session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fa
 engine = Engine(sys.argv[1])
 engine.write("demo.a", pa.table({"id": [1, 2]}), WriteSpec(mode="append"))
 assert engine.spark is session or engine.spark.sparkContext is session.sparkContext
-assert engine.sql("select count(*) from demo.a").rows == ((2,),)
+assert engine.sql("select count(*) from demo.a where true").rows == ((2,),)
 """
 
 

@@ -20,9 +20,11 @@ from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.spark.fetch_rows import Fetched
+from tablestore_engine.sql.aggregate_query import read_aggregates
 from tablestore_engine.sql.data_test_query import ColumnName, DataTest, DataTestQuery, Value, read_data_test
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
+from tablestore_engine.warehouse.statements.aggregate_answer import answer_aggregates
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 ROWS_MAX = 2_000_000
@@ -31,7 +33,14 @@ _COLUMNS = (("failures", "bigint"), ("should_warn", "boolean"), ("should_error",
 
 
 def answer_without_spark(warehouse: Warehouse, text: str, overrides: Overrides) -> Fetched | None:
-    """The rows of a query that is a built-in data test; None: Spark has to run it. Raises what reads raise."""
+    """The rows of a query that is a built-in data test, or asks metadata alone; None: Spark has to run it.
+
+    Raises what reads raise.
+    """
+    aggregates = read_aggregates(text)
+    if aggregates is not None:
+        with warehouse.running(needs_spark=False):
+            return answer_aggregates(aggregates, warehouse.relations.names, overrides)
     query = read_data_test(text)
     if query is None or any("collation" in key.lower() for key in warehouse.session.settings.conf):
         return None
