@@ -69,7 +69,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
         "tag": _ours("tag", "create, delete and list tags"),
         "branch": _ours("branch", "create, list, fast-forward and delete branches"),
         "iceberg": _ours("iceberg_command", "write Iceberg metadata that a table lacks"),
-        "analyze": _ours("analyze", "count rows and values of columns for query planners"),
+        "analyze": _ours("analyze_command", "count rows and values of columns for query planners"),
         "convert": _ours("convert", "make a table of another engine writable here"),
         "rescale": _ours("rescale", "change the number of buckets"),
     },
