@@ -255,6 +255,8 @@ class CaseRun:
         start = {} if first else {"snapshot_id": int(words["scan__snapshot_id"])}
         ours = Ours().follow(table.location, "earliest" if first else "from-snapshot-full", **start)
         table.check_stream(ours, overwrites=True)
+        if not first and told:  # Java's rows to begin with have the retractions that lie in its files
+            told[0] = (told[0][0], [change for change in told[0][1] if change[0] in ("+I", "+U")])
         theirs, own = ([_as_put(change) for _, batch in one for change in batch] for one in (told, ours))
         if any(step.overwrite is not None for step in self._case.steps):
             own = list((Counter(own) & Counter(theirs)).elements())
