@@ -20,7 +20,6 @@ from tablestore_engine.catalog.open_tables import OpenTables
 from tablestore_engine.errors import FixRequest, PublishPending, Stopped, TablestoreError
 from tablestore_engine.format.layout import MAIN_BRANCH
 from tablestore_engine.store.metadata.seen_table import SeenTable
-from tablestore_engine.store.retention import DONE_BY_COMMITS
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.log.logs import Logs
@@ -87,6 +86,8 @@ class Expiry:
         self, identifier: Identifier, store: TableStore, traits: TableTraits, report: WriteReport
     ) -> WriteReport:
         """Partitions that are done by now. A mark that fails is reported, and the commit stands."""
+        from tablestore_engine.store.retention import DONE_BY_COMMITS
+
         if report.snapshot_id is None or not traits.schema.options.keys() & DONE_BY_COMMITS:
             return report
         from tablestore_engine.store.expiry.done_partitions import mark_after_commit
