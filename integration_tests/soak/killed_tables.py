@@ -1,7 +1,7 @@
 """The tables of writers that are killed: merge engine, changelog producer, buckets, indexes, tags and log, from a seed.
 
 INVARIANT  a table is a pure function of its seed.
-Refused    dynamic buckets with a log (TS1778), first-row with the producer input (Paimon, too): they are not drawn.
+Refused    keys across partitions and dynamic buckets with a log (TS1127, TS1778), first-row with the producer input (Paimon, too): they are not drawn.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ class KilledTable:
     is_converted: bool
     makes_tags: bool
     few_buckets: int
+    is_crossing: bool = False
 
     @property
     def merge_engine(self) -> str:
@@ -95,8 +96,8 @@ class KilledTable:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Columns of the key."""
-        return ("id", "day") if self.is_partitioned else ("id",)
+        """Columns of the key; where keys cross partitions it lacks the partition."""
+        return ("id", "day") if self.is_partitioned and not self.is_crossing else ("id",)
 
     @property
     def options(self) -> dict[str, str]:
@@ -125,14 +126,18 @@ class KilledTable:
         extra = [self.buckets if self.buckets != "fixed" else f"{self.few_buckets} buckets"]
         extra += [f"index {self.index}"] if self.index != "none" else []
         extra += [f"log {self.log}"] if self.log else []
-        extra += ["partitioned"] if self.is_partitioned else []
+        extra += (
+            ["keys across partitions" if self.is_crossing else "partitioned"] if self.is_partitioned else []
+        )
         extra += ["converted"] if self.is_converted else []
         extra += ["automatic tags"] if self.makes_tags else []
         return f"{self.engine}, {self.producer}, {', '.join(extra)}, {self.writers} writers"
 
 
-def day_of(table: KilledTable, key: int) -> str | None:
-    """The partition of a key; no value where it is none, so that no engine has to fold it."""
+def day_of(table: KilledTable, key: int, chance: random.Random) -> str | None:
+    """The partition of a row; no value where it is none, so that no engine has to fold it."""
+    if table.is_crossing:
+        return chance.choice(DAYS)
     return DAYS[key % 2] if table.is_partitioned else None
 
 
@@ -145,6 +150,10 @@ def table_of_seed(seed: int, *, log: bool = False) -> KilledTable:
         producer = "lookup"  # Paimon refuses input there
     is_converted = not log and ENGINES[engine][0] != "first-row" and chance.random() < 0.2
     writers = chance.choice((1, 2, 3))
+    is_partitioned = not is_converted and chance.random() < 0.4
+    is_crossing = is_partitioned and not log and chance.random() < 0.5
+    if is_crossing and producer == "input":
+        producer = "lookup"  # it has deletes of moves beside the rows that came
     return KilledTable(
         seed=seed,
         engine=engine,
@@ -153,8 +162,9 @@ def table_of_seed(seed: int, *, log: bool = False) -> KilledTable:
         index=chance.choice(("none", "bloom", "bitmap")),
         log=chance.choice(("transactional", "eventual")) if log else "",
         writers=writers,
-        is_partitioned=not is_converted and chance.random() < 0.4,
+        is_partitioned=is_partitioned,
         is_converted=is_converted,
         makes_tags=writers == 1 and not is_converted and not is_on() and chance.random() < 0.7,
         few_buckets=chance.choice((1, 2, 4, 8)),
+        is_crossing=is_crossing,
     )

@@ -82,7 +82,7 @@ def _changes(
     shared = chance.sample(range(SHARED_KEYS), chance.randint(0, 3))
     made: list[Kinded] = []
     for number, key in enumerate([*own, *shared]):
-        row = {"id": key, "day": day_of(table, key), **_values(chance, turn, f"{writer}.{turn}")}
+        row = {"id": key, "day": day_of(table, key, chance), **_values(chance, turn, f"{writer}.{turn}")}
         is_retraction = kinds and table.takes_retractions and number and chance.random() < 0.3
         made.append(("-D" if is_retraction else "+U", row))
     return tuple(made)

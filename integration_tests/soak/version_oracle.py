@@ -111,7 +111,7 @@ class VersionOracle(Oracle):
     def __init__(self, table: KilledTable) -> None:
         """Empty."""
         super().__init__(table.schema)
-        self._fold = FOLDS[table.engine]
+        self._fold, self._table = FOLDS[table.engine], table
 
     def apply(self, changes: Iterable[Kinded]) -> list[Change]:
         """The net change of every key whose row is another one then."""
@@ -120,7 +120,7 @@ class VersionOracle(Oracle):
         for (kind, _), stored in zip(listed, self._stored([row for _, row in listed]), strict=True):
             key = self._key(stored)
             before.setdefault(key, self._kept.get(key))
-            folded = self._fold(self._kept.get(key), kind, stored)
+            folded = self._fold(self._kept.get(key), kind, self._placed(stored, key))
             if folded is None:
                 self._kept.pop(key, None)
             else:
@@ -136,3 +136,20 @@ class VersionOracle(Oracle):
             found += self._net(self._kept.get(key), stored, skip_equal=True)
             self._kept[key] = stored
         return found
+
+    def _placed(self, stored: Stored, key: Any) -> Stored:
+        """A version of a key in another partition: it goes where the row is, unless it takes the row's place."""
+        old, day = self._kept.get(key), _ID["day"]
+        stays = self._table.is_crossing and self._table.engine != "deduplicate" and old is not None
+        return {**stored, day: old[day]} if stays and old is not None else stored
+
+    def _net(self, old: Stored | None, new: Stored | None, *, skip_equal: bool = False) -> list[Change]:
+        """A row that moves goes in its old partition and comes in its new one."""
+        if (
+            old is not None
+            and new is not None
+            and self._table.is_crossing
+            and old[_ID["day"]] != new[_ID["day"]]
+        ):
+            return [*super()._net(old, None), *super()._net(None, new)]
+        return super()._net(old, new, skip_equal=skip_equal)
