@@ -1,5 +1,7 @@
 """Peak memory of each kind of work on one bucket of many rows: `python -m benchmarks.memory [--rows 20000000]`.
 
+`--engine` takes a merge engine of benchmarks.merge_engines; its figures stand under "memory of merge engines".
+
 Steps      1 a table of one bucket is filled by upserts of LOAD_ROWS  2 each operation runs in its own process, which
            reports its peak (ru_maxrss) and its seconds, on a copy by links of the same table  3 the process that only
            imports is measured too: what an operation needs is what it has above that
@@ -25,6 +27,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.data import SCHEMA, rows_of
+from benchmarks.merge_engines import ENGINES, merging_options
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
@@ -36,17 +39,20 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULT = ROOT / "docs" / "performance.json"
 LOAD_ROWS = 1_000_000
 _OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "changelog-producer": "lookup"}
+_OF_ENGINES = ("nothing", "scan", "fold", "upsert of a quarter")  # what merges or reads merged rows
 
 
 def _open(folder: Path) -> TableStore:
     return TableStore(LocalFileIO(str(folder)), f"{folder}/bench.db/rows")
 
 
-def _fill(folder: Path, rows: int) -> None:
+def _fill(folder: Path, rows: int, engine: str) -> None:
     """Keys 0 … rows - 1, each load a stripe of them, so that every run spans all keys."""
     store = _open(folder)
     fields = [pa.field("id", pa.int64(), nullable=False), *list(SCHEMA)[1:]]
-    schema = new_schema(pa.schema(fields), primary_keys=["id"], options=_OPTIONS)
+    schema = new_schema(
+        pa.schema(fields), primary_keys=["id"], options={**_OPTIONS, **merging_options(engine)}
+    )
     assert store.context.schemas.claim(schema)
     loads = max(1, rows // LOAD_ROWS)
     for number in range(loads):
@@ -127,11 +133,11 @@ def _run(*arguments: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout
 
 
-def measure(rows: int, folder: Path) -> dict[str, dict[str, float]]:
+def measure(rows: int, folder: Path, engine: str) -> dict[str, dict[str, float]]:
     """Operation → peak in GiB and seconds."""
-    _run("--fill", str(folder / "filled"), "--rows", str(rows))
+    _run("--fill", str(folder / "filled"), "--rows", str(rows), "--engine", engine)
     found = {}
-    for operation in OPERATIONS:
+    for operation in OPERATIONS if engine == "deduplicate" else _OF_ENGINES:
         copy = folder / "copy"
         shutil.copytree(folder / "filled", copy, copy_function=_link)
         found[operation] = json.loads(_run("--child", operation, "--fill", str(copy), "--rows", str(rows)))
@@ -151,6 +157,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, action="append")
     parser.add_argument("--fill", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--engine", choices=sorted(ENGINES), default="deduplicate")
     parser.add_argument("--no-write", action="store_true", help="leave docs/performance.json as it is")
     arguments = parser.parse_args()
     sizes = arguments.rows or [4_000_000, 8_000_000, 20_000_000]
@@ -158,15 +165,18 @@ def main() -> None:
         _child(arguments.child, arguments.fill, sizes[0])
         return
     if arguments.fill:
-        _fill(arguments.fill, sizes[0])
+        _fill(arguments.fill, sizes[0], arguments.engine)
         return
     found = {}
     for rows in sizes:
         with tempfile.TemporaryDirectory() as folder:
-            found[str(rows)] = measure(rows, Path(folder))
+            found[str(rows)] = measure(rows, Path(folder), arguments.engine)
     if not arguments.no_write:
         record = json.loads(RESULT.read_text())
-        record["memory"] = found
+        if arguments.engine == "deduplicate":
+            record["memory"] = found
+        else:
+            record.setdefault("memory of merge engines", {})[arguments.engine] = found
         RESULT.write_text(json.dumps(record, indent=1) + "\n")
 
 

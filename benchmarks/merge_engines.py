@@ -93,7 +93,12 @@ def _cpu() -> float:
 
 def options_of(engine: str) -> dict[str, str]:
     """Of a table with one bucket."""
-    return {**KEYED, "merge-engine": engine, **ENGINES[engine]}
+    return {**KEYED, **merging_options(engine)}
+
+
+def merging_options(engine: str) -> dict[str, str]:
+    """The merge engine and what goes with it."""
+    return {"merge-engine": engine, **ENGINES[engine]}
 
 
 def make_table(folder: Path, engine: str, **more: str) -> TableStore:

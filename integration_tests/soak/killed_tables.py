@@ -1,7 +1,8 @@
 """The tables of writers that are killed: merge engine, changelog producer, buckets, indexes, tags and log, from a seed.
 
 INVARIANT  a table is a pure function of its seed.
-Refused    keys across partitions and dynamic buckets with a log (TS1127, TS1778), first-row with the producer input (Paimon, too): they are not drawn.
+Refused    not drawn: keys across partitions or dynamic buckets with a log (TS1127, TS1778), and first-row with the
+           producer input.
 """
 
 from __future__ import annotations
