@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from tablestore_engine.error_values import count_of, sql_literal, sql_row
 from tablestore_engine.errors import FixData
-from tablestore_engine.format.column_default import filled
 from tablestore_engine.format.data_type import BINARY_ROOTS, CHARACTER_ROOTS, STRING_LENGTH, DataField
 from tablestore_engine.format.row_values import row_dicts, row_values
 from tablestore_engine.format.safe_cast import safe_cast
@@ -54,14 +53,22 @@ def conform(rows: pa.Table, schema: TableSchema, deletes: Mask | None = None) ->
 def _conform_column(rows: pa.Table, field: DataField) -> pa.ChunkedArray | pa.Array:
     target = type_to_arrow(field.type)
     if field.name not in rows.column_names:
-        return filled(pa.nulls(rows.num_rows, target), field)
+        return _filled(pa.nulls(rows.num_rows, target), field)
     column = rows.column(field.name)
     is_as_wanted = column.type.equals(target) and not any(
         part.root == "VARIANT" for part in field.type.walk()
     )
     made = column if is_as_wanted else _cast(column, target, field)
     _check_length(made, field)
-    return filled(made, field)
+    return _filled(made, field)
+
+
+def _filled(column: pa.ChunkedArray | pa.Array, field: DataField) -> pa.ChunkedArray | pa.Array:
+    if field.default_value is None:
+        return column
+    from tablestore_engine.format.column_default import filled  # noqa: PLC0415 - decision 0137
+
+    return filled(column, field)
 
 
 def _cast(column: pa.ChunkedArray, target: pa.DataType, field: DataField) -> pa.ChunkedArray:

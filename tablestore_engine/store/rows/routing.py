@@ -20,7 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.format.bucket import assign_buckets
-from tablestore_engine.format.kind_column import kinds_of_column
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
@@ -71,7 +70,10 @@ def route_rows(
     made, assigned = conform(rows, schema, None if kinds is None else retracts(kinds)), None
     if not made.num_rows:
         return ()
-    kinds = kinds_of_column(made, schema) if kinds is None else kinds
+    if kinds is None and "rowkind.field" in schema.options:
+        from tablestore_engine.format.kind_column import kinds_of_column  # noqa: PLC0415 - decision 0137
+
+        kinds = kinds_of_column(made, schema)
     if places is not None:
         made, kinds, assigned = places.place(made, kinds)
     elif assigner is not None:

@@ -17,8 +17,6 @@ import pyarrow.compute as pc
 
 from tablestore_engine.error_values import count_of, sql_literal
 from tablestore_engine.errors import FixData, FixRequest
-from tablestore_engine.format.column_default import without_defaults
-from tablestore_engine.format.kind_column import without_kind_column
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.format.schema import TableSchema
@@ -119,8 +117,12 @@ class WriteRequest(CommitOptions):
         A statement that writes all rows of a table without a key again leaves NULL in those that it does not change,
         and has put defaults into the others.
         """
-        if has_kinds or self.computed_from is not None:
-            schema = without_kind_column(schema)
+        if not has_kinds and self.computed_from is None:
+            return schema
+        from tablestore_engine.format.column_default import without_defaults  # noqa: PLC0415 - decision 0137
+        from tablestore_engine.format.kind_column import without_kind_column  # noqa: PLC0415
+
+        schema = without_kind_column(schema)
         return schema if self.computed_from is None or schema.is_keyed else without_defaults(schema)
 
     @property
