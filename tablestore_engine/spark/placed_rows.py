@@ -21,12 +21,12 @@ from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.spark.task_outcomes import encode_failure
 from tablestore_engine.spark.worker_versions import check_here
+from tablestore_engine.spark.write_job import BUCKET_COLUMN
 from tablestore_engine.store.rows.bucket_assigner import AssignedRows
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.rows.routing import Kinds
 from tablestore_engine.store.write.key_moves import KeyMoves
 
-BUCKET_COLUMN = "__ts_bucket"
 FAILURE_COLUMN = "__ts_failure"
 ADDED_COLUMNS = ((ROW_KIND_COLUMN, pa.int8()), (BUCKET_COLUMN, pa.int32()), (FAILURE_COLUMN, pa.binary()))
 

@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from py4j.protocol import Py4JError
@@ -28,15 +29,16 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, task_placement, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
-from tablestore_engine.spark.placed_rows import ADDED_COLUMNS, BUCKET_COLUMN, run_places
 from tablestore_engine.spark.spooled_rows import shares_disk, spool
 from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import discard, gather
-from tablestore_engine.spark.write_job import WriteJob
+from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write.key_moves import KeyMoves
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.write.key_moves import KeyMoves
 
 _ADDED_TYPES = (st.ByteType(), st.IntegerType(), st.BinaryType())
 TASK_COLUMN = "__ts_task"
@@ -164,6 +166,8 @@ def _routed(frame: DataFrame, job: WriteJob) -> DataFrame:
 
 def _placed(frame: DataFrame, moves: KeyMoves) -> DataFrame:
     """The rows where they belong whose keys may be stored in other partitions; all rows of a key are in one task."""
+    from tablestore_engine.spark.placed_rows import ADDED_COLUMNS  # noqa: PLC0415 - few tables need it (decision 0137)
+
     cores = frame.sparkSession.sparkContext.defaultParallelism
     tasks = plan_route(replace(input_size(frame), may_grow=True), cores=cores, groups=None).tasks
     keys = [sf.col(_quoted(name)) for name in moves.schema.primary_keys]
@@ -176,6 +180,8 @@ def _placed(frame: DataFrame, moves: KeyMoves) -> DataFrame:
 
 def _run_places(moves: KeyMoves, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Runs in the worker, as _run_task."""
+    from tablestore_engine.spark.placed_rows import run_places  # noqa: PLC0415 - few tables need it (decision 0137)
+
     return run_places(moves, batches)
 
 

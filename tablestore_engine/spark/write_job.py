@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +21,6 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.placed_rows import BUCKET_COLUMN, take_places
 from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
 from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
@@ -33,8 +33,11 @@ from tablestore_engine.store.tasks.bucket_task import BucketTask, TaskTable
 from tablestore_engine.store.tasks.small_upserts import group_upserts
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_group
 from tablestore_engine.store.write.dynamic_buckets import with_hashes
-from tablestore_engine.store.write.key_moves import KeyMoves
 
+if TYPE_CHECKING:
+    from tablestore_engine.store.write.key_moves import KeyMoves
+
+BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
 _OUTCOME = pa.schema([("outcome", pa.binary())])
 
@@ -92,6 +95,8 @@ def run_job(job: WriteJob, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
     held.clear()
     given = None
     if job.places is not None:
+        from tablestore_engine.spark.placed_rows import take_places  # noqa: PLC0415 - few tables need it (decision 0137)
+
         rows, given, failure = take_places(rows)
         if failure is not None:
             yield _answer([failure])

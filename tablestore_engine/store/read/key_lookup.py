@@ -31,7 +31,6 @@ from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, sorted_keys
 from tablestore_engine.store.merge.lookup import KeyCache, find_hits, may_hit
-from tablestore_engine.store.merge.stored_keys import find_keys
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.conformed_rows import conform
@@ -83,6 +82,8 @@ def _find_anywhere(
     fileio: FileIO, plan: ScanPlan, keys: pa.Table, columns: Sequence[str] | None, cache: KeyCache | None
 ) -> pa.Table:
     """The same of keys that do not say in which partition they lie."""
+    from tablestore_engine.store.merge.stored_keys import find_keys  # noqa: PLC0415 - few tables need it (decision 0137)
+
     schema = plan.schema
     reader = FileReader(fileio, schema, None if cache is None else cache.footers)
     deletes = np.ones(keys.num_rows, np.bool_)  # nothing but the key is asked of such rows

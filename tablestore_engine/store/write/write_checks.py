@@ -19,7 +19,6 @@ from tablestore_engine.store.metadata.schemas import is_same_schema
 from tablestore_engine.store.rows.row_filter import RowPositions, check_positions
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
-from tablestore_engine.store.write.moved_rows import check_can_move
 from tablestore_engine.store.write.write_request import Extent, WriteRequest
 
 
@@ -75,7 +74,10 @@ def target_schema(
 def check_table_writable(layout: TableLayout, schema: TableSchema) -> None:
     """Also before a compaction. Raises Unsupported TS1127, TS1152, TS1309."""
     check_writable(schema)
-    check_can_move(TableTraits(schema), layout.location)
+    if schema.crosses_partitions:
+        from tablestore_engine.store.write.moved_rows import check_can_move  # noqa: PLC0415 - few tables need it (decision 0137)
+
+        check_can_move(TableTraits(schema), layout.location)
     if schema.is_keyed and not TableTraits(schema).has_inbox:
         raise Unsupported(
             "TS1309",

@@ -36,13 +36,6 @@ from tablestore_engine.store.write.dynamic_buckets import (
     widened,
     with_hashes,
 )
-from tablestore_engine.store.write.key_moves import find_moves
-from tablestore_engine.store.write.moved_rows import (
-    check_nothing_moves,
-    partitions_of,
-    split_moved,
-    with_moved,
-)
 from tablestore_engine.store.write.write_checks import (
     check_bucket_count,
     check_log_takes,
@@ -121,24 +114,27 @@ class RowsWrite:
         self, context: TableContext, base: Snapshot | None, schema: TableSchema
     ) -> Planned:
         """The same of a table whose keys may be stored in other partitions than the rows say."""
+        from tablestore_engine.store.write import moved_rows  # noqa: PLC0415 - few tables need it (decision 0137)
+        from tablestore_engine.store.write.key_moves import find_moves  # noqa: PLC0415 - few tables need it (decision 0137)
+
         rows, kinds = self._rows(schema)
-        named = partitions_of(rows, schema) if self.request.mode.is_overwrite else ()
+        named = moved_rows.partitions_of(rows, schema) if self.request.mode.is_overwrite else ()
         extent = self._extent(schema, [(one, 0) for one in named])
         moves = find_moves(context, base, schema, self.request, extent.covers)
         assert moves is not None
         routed = route_rows(rows, kinds, self._rules(schema), None, moves)
-        wide = with_moved(extent, [(one.partition_bytes, one.bucket) for one in routed])
+        wide = moved_rows.with_moved(extent, [(one.partition_bytes, one.bucket) for one in routed])
         step = preparing_step(context, base, wide)
         if step is not None:
             return step
         states = context.scanner.bucket_states(base, schema, wide.covers)
         check_picks(extent, states)
-        inside, outside = split_moved(extent, routed)
+        inside, outside = moved_rows.split_moved(extent, routed)
         check_bucket_count(context, base, schema, replace(extent, picks=None), _partitions(outside))
         table = context.task_table(schema, moves.task_options)
         replaced = {key: state for key, state in states.items() if extent.covers(key)}
         if check_bucket_count(context, base, schema, extent, _partitions(inside)):
-            check_nothing_moves(context, may_move=bool(outside))
+            moved_rows.check_nothing_moves(context, may_move=bool(outside))
             changes = context.run(plan_rows(table, inside, {}, extent.picks))
             return _written_anew(context, self.request, schema, wide, changes, replaced, self.claim)
         tasks = plan_write(table, inside, replaced, extent.picks) + plan_rows(table, outside, states, None)
@@ -219,6 +215,8 @@ class ChangesWrite:
             return step
         is_anew = self._is_rescale(base, schema)
         if is_anew and schema.crosses_partitions:
+            from tablestore_engine.store.write.moved_rows import check_nothing_moves  # noqa: PLC0415 - few tables need it (decision 0137)
+
             check_nothing_moves(context, may_move=self.request.mode is WriteMode.OVERWRITE_STATIC)
         early = None if is_anew else self.early  # _written_anew throws their changelog away
         changes = list(self.make_changes(None if is_anew else base, schema, early))
@@ -231,11 +229,7 @@ class ChangesWrite:
         if is_anew:
             return _written_anew(self.context, self.request, schema, extent, changes, states, self.claim)
         check_picks(extent, states)
-        partitions = frozenset(one for one, _ in buckets)
-        if crosses:
-            outside = frozenset(one[0] for one in buckets if not extent.covers(one))
-            check_bucket_count(self.context, base, schema, replace(extent, picks=None), outside)
-            partitions -= outside
+        partitions = self._partitions_inside(base, schema, extent, buckets)
         if check_bucket_count(self.context, base, schema, extent, partitions):
             raise FixRequest(
                 "TS1313",
@@ -248,8 +242,22 @@ class ChangesWrite:
             if self.request.forgets_keys and schema.has_dynamic_buckets:
                 changes = [_with_empty_index(change, frozenset(buckets)) for change in changes]
         extent = widened(extent, (one.partition_bytes for one in changes if one.hashes is not None))
-        extent = with_moved(extent, buckets) if crosses else extent
+        if crosses:
+            from tablestore_engine.store.write.moved_rows import with_moved  # noqa: PLC0415 - few tables need it (decision 0137)
+
+            extent = with_moved(extent, buckets)
         return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
+
+    def _partitions_inside(
+        self, base: Snapshot | None, schema: TableSchema, extent: Extent, buckets: Sequence[BucketId]
+    ) -> frozenset[bytes]:
+        """Partitions of the buckets without those that keys only come out of. Raises FixRequest TS1314."""
+        partitions = frozenset(one for one, _ in buckets)
+        if schema.crosses_partitions:
+            outside = frozenset(one[0] for one in buckets if not extent.covers(one))
+            check_bucket_count(self.context, base, schema, replace(extent, picks=None), outside)
+            partitions -= outside
+        return partitions
 
     def _is_rescale(self, base: Snapshot | None, schema: TableSchema) -> bool:
         """Asked before a file is written, where the rows are not needed to know. Raises FixRequest TS1314."""

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -25,25 +25,18 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.placed_rows import (
-    ADDED_COLUMNS,
-    BUCKET_COLUMN,
-    FAILURE_COLUMN,
-    key_groups,
-    place_rows,
-    split_kinds_of,
-    take_places,
-)
 from tablestore_engine.spark.task_outcomes import discard, gather
 from tablestore_engine.spark.task_placement import SMALL_BYTES
 from tablestore_engine.spark.write import SMALL_ROWS
-from tablestore_engine.spark.write_job import WriteJob, run_job
+from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import RowFilter
-from tablestore_engine.store.write.key_moves import KeyMoves
 from tablestore_engine.warehouse.write.incoming import check_names, group_count, shape_arrow
+
+if TYPE_CHECKING:
+    from tablestore_engine.store.write.key_moves import KeyMoves
 
 Shape = Callable[[pa.Table], pa.Table]
 
@@ -165,6 +158,8 @@ class StagedRows:
 
     def _placed(self, moves: KeyMoves, shape: Shape) -> StagedRows:
         """The rows where they belong whose keys may be stored in other partitions: a group of keys at a time."""
+        from tablestore_engine.spark import placed_rows  # noqa: PLC0415 - few tables need it (decision 0137)
+
         paths = self._new_paths()
         target = _stored_shape(moves.schema, has_kinds=self.has_kinds)
         self._deal(partial(_by_key, schema=moves.schema), shape, paths, target)
@@ -172,7 +167,7 @@ class StagedRows:
         for path in paths:
             held = pa.Table.from_batches(self._batches([path]), schema=target)
             self.fileio.delete(path)
-            placed = place_rows(moves, held)
+            placed = placed_rows.place_rows(moves, held)
             name = f"{self.folder}/{self.new_name()}"
             files.append(stage_rows(self.fileio, name, placed.to_batches(), placed.schema))
         return replace(self, files=tuple(files), schema=placed.schema)
@@ -233,24 +228,30 @@ def _stored_shape(schema: TableSchema, *, has_kinds: bool, is_placed: bool = Fal
     """The columns of a table, and those of the pass that places rows."""
     fields = [field.with_nullable(True) for field in schema.arrow_schema()]
     if is_placed:
-        return pa.schema([*fields, *(pa.field(name, type_) for name, type_ in ADDED_COLUMNS)])
+        from tablestore_engine.spark import placed_rows  # noqa: PLC0415 - few tables need it (decision 0137)
+
+        return pa.schema([*fields, *(pa.field(name, type_) for name, type_ in placed_rows.ADDED_COLUMNS)])
     return pa.schema([*fields, *[pa.field(ROW_KIND_COLUMN, pa.int8())] * has_kinds])
 
 
 def _by_key(batch: pa.RecordBatch, *, schema: TableSchema, count: int) -> Iterator[tuple[int, pa.Table]]:
     """(group, rows) of a batch: all rows of a key are in one group. Raises what conform raises."""
+    from tablestore_engine.spark import placed_rows  # noqa: PLC0415 - few tables need it (decision 0137)
+
     rows = pa.Table.from_batches([batch])
-    groups = key_groups(rows, schema, count)
+    groups = placed_rows.key_groups(rows, schema, count)
     for number in np.unique(groups):
         yield int(number), rows.filter(pa.array(groups == number))
 
 
 def _dealt(batch: pa.RecordBatch, *, job: WriteJob, count: int) -> Iterator[tuple[int, pa.Table]]:
     """(group, rows) of a batch, with their kinds. Raises what route_rows raises."""
+    from tablestore_engine.spark import placed_rows  # noqa: PLC0415 - few tables need it (decision 0137)
+
     rows, places = pa.Table.from_batches([batch]), None
     if job.places is not None:
-        rows, places, _ = take_places(rows)
-    rows, kinds = split_kinds_of(rows)
+        rows, places, _ = placed_rows.take_places(rows)
+    rows, kinds = placed_rows.split_kinds_of(rows)
     for one in route_rows(rows, kinds, job.schema, job.assigner, places):
         found = one.rows
         if kinds is not None:
@@ -259,5 +260,5 @@ def _dealt(batch: pa.RecordBatch, *, job: WriteJob, count: int) -> Iterator[tupl
         if places is not None:
             bucket = one.bucket if one.assigned is not None else -1
             found = found.append_column(BUCKET_COLUMN, pa.repeat(pa.scalar(bucket, pa.int32()), len(found)))
-            found = found.append_column(FAILURE_COLUMN, pa.nulls(len(found), pa.binary()))
+            found = found.append_column(placed_rows.FAILURE_COLUMN, pa.nulls(len(found), pa.binary()))
         yield (zlib.crc32(one.partition_bytes) + one.bucket) % count, found

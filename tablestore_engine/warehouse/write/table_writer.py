@@ -53,8 +53,6 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 from tablestore_engine.store.write.dynamic_buckets import expected_rows, find_assigner
-from tablestore_engine.store.write.key_moves import find_moves
-from tablestore_engine.store.write.moved_rows import check_can_move, covered_by
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.relations.relations import Relations
@@ -259,7 +257,10 @@ class TableWriter:
     ) -> TableSchema:
         """A schema that is refused leaves no topic and no database behind."""
         check_writable(schema, table=str(identifier))
-        check_can_move(TableTraits(schema), str(identifier))
+        if schema.crosses_partitions:
+            from tablestore_engine.store.write.moved_rows import check_can_move  # noqa: PLC0415 - few tables need it (decision 0137)
+
+            check_can_move(TableTraits(schema), str(identifier))
         prepared = self.logs.prepare(identifier, schema)
         if makes_database and not self.catalog.has_database(identifier.database):
             self.catalog.create_database(identifier.database)
@@ -321,7 +322,12 @@ class TableWriter:
             assigner = find_assigner(
                 seen.context, base, target, rewrites=request.forgets_keys, rows_expected=expected
             )
-            covers = covered_by(request, target)
+            places = None
+            if target.crosses_partitions:
+                from tablestore_engine.store.write.key_moves import find_moves  # noqa: PLC0415 - few tables need it (decision 0137)
+                from tablestore_engine.store.write.moved_rows import covered_by  # noqa: PLC0415 - few tables need it (decision 0137)
+
+                places = find_moves(seen.context, base, target, asked, covered_by(request, target), expected)
             job = WriteJob(
                 fileio=store.fileio,
                 layout=store.context.layout,
@@ -333,7 +339,7 @@ class TableWriter:
                 limit=limit,
                 early=dump_receiver(early),
                 assigner=assigner,
-                places=find_moves(seen.context, base, target, asked, covers, expected),
+                places=places,
             )
             return rows.write(job, self.spark.session.scratch)
 
