@@ -1,7 +1,6 @@
 """Deletion bitmaps for tables without deletion vectors: which rows a merging reader would not return.
 
-CHANGE     which rows a merging reader returns (options deletion-vectors.enabled,
-           deletion-vectors.merge-on-read)
+CHANGE     which rows a merging reader returns (options deletion-vectors.enabled)
 Steps      1 files whose key range meets no other need only their delete rows dropped
            2 the others: all versions in merge order (versions) → one per key (merge engine) → it stays if it adds
 INVARIANT  what lies in the files is all there is: a retraction that wins means that the key has no row.
