@@ -19,9 +19,8 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.lsm.key_versions import retracts
-from tablestore_engine.spark.task_outcomes import encode_failure
+from tablestore_engine.spark.task_outcomes import BUCKET_COLUMN, encode_failure
 from tablestore_engine.spark.worker_versions import check_here
-from tablestore_engine.spark.write_job import BUCKET_COLUMN
 from tablestore_engine.store.rows.bucket_assigner import AssignedRows
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.rows.routing import Kinds

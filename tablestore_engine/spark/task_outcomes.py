@@ -19,6 +19,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
 
+BUCKET_COLUMN = "__ts_bucket"  # of the rows that a task gets
 Outcome = tuple[int, bytes]  # place in the answer, and what was encoded
 
 

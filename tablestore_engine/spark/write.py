@@ -31,8 +31,8 @@ from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
 from tablestore_engine.spark.spooled_rows import shares_disk, spool
 from tablestore_engine.spark.task_attempts import may_speculate
-from tablestore_engine.spark.task_outcomes import discard, gather
-from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob
+from tablestore_engine.spark.task_outcomes import BUCKET_COLUMN, discard, gather
+from tablestore_engine.spark.write_job import WriteJob
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
 from tablestore_engine.store.table_traits import TableTraits

@@ -21,7 +21,7 @@ from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.sink import RowLimit
 from tablestore_engine.runtime.outside_world import SYSTEM
-from tablestore_engine.spark.task_outcomes import encode_change, encode_failure, load_receiver
+from tablestore_engine.spark.task_outcomes import BUCKET_COLUMN, encode_change, encode_failure, load_receiver
 from tablestore_engine.spark.worker_versions import check_here
 from tablestore_engine.store.files.bucket_state import BucketId, BucketState
 from tablestore_engine.store.rows.bucket_assigner import BucketAssigner
@@ -37,7 +37,6 @@ from tablestore_engine.store.write.dynamic_buckets import with_hashes
 if TYPE_CHECKING:
     from tablestore_engine.store.write.key_moves import KeyMoves
 
-BUCKET_COLUMN = "__ts_bucket"
 OUTCOME_DDL = "outcome binary"
 _OUTCOME = pa.schema([("outcome", pa.binary())])
 

@@ -214,10 +214,7 @@ class ChangesWrite:
         if step is not None:
             return step
         is_anew = self._is_rescale(base, schema)
-        if is_anew and schema.crosses_partitions:
-            from tablestore_engine.store.write.moved_rows import check_nothing_moves  # noqa: PLC0415 - few tables need it (decision 0137)
-
-            check_nothing_moves(context, may_move=self.request.mode is WriteMode.OVERWRITE_STATIC)
+        self._check_anew(schema, is_anew=is_anew)
         early = None if is_anew else self.early  # _written_anew throws their changelog away
         changes = list(self.make_changes(None if is_anew else base, schema, early))
         # from here on files lie there: a refusal leaves them unnamed
@@ -242,11 +239,15 @@ class ChangesWrite:
             if self.request.forgets_keys and schema.has_dynamic_buckets:
                 changes = [_with_empty_index(change, frozenset(buckets)) for change in changes]
         extent = widened(extent, (one.partition_bytes for one in changes if one.hashes is not None))
-        if crosses:
-            from tablestore_engine.store.write.moved_rows import with_moved  # noqa: PLC0415 - few tables need it (decision 0137)
-
-            extent = with_moved(extent, buckets)
+        extent = _with_moved(extent, buckets) if crosses else extent
         return _logged(self.context, _planned(self.request, schema, extent, changes, self.claim))
+
+    def _check_anew(self, schema: TableSchema, *, is_anew: bool) -> None:
+        """Raises FixRequest TS1151."""
+        if is_anew and schema.crosses_partitions:
+            from tablestore_engine.store.write.moved_rows import check_nothing_moves  # noqa: PLC0415
+
+            check_nothing_moves(self.context, may_move=self.request.mode is WriteMode.OVERWRITE_STATIC)
 
     def _partitions_inside(
         self, base: Snapshot | None, schema: TableSchema, extent: Extent, buckets: Sequence[BucketId]
@@ -283,6 +284,12 @@ class ChangesWrite:
         seen = {(change.partition_bytes, change.bucket) for change in changes}
         rest = [state for key, state in states.items() if key not in seen]
         return changes + run(plan_replaced(table, rest, picks), self.early)
+
+
+def _with_moved(extent: Extent, buckets: Sequence[BucketId]) -> Extent:
+    from tablestore_engine.store.write.moved_rows import with_moved  # noqa: PLC0415 - few tables need it
+
+    return with_moved(extent, buckets)
 
 
 def _with_empty_index(change: BucketChange, came: frozenset[BucketId]) -> BucketChange:

@@ -25,10 +25,10 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.spark.task_outcomes import discard, gather
+from tablestore_engine.spark.task_outcomes import BUCKET_COLUMN, discard, gather
 from tablestore_engine.spark.task_placement import SMALL_BYTES
 from tablestore_engine.spark.write import SMALL_ROWS
-from tablestore_engine.spark.write_job import BUCKET_COLUMN, WriteJob, run_job
+from tablestore_engine.spark.write_job import WriteJob, run_job
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.rows.routing import route_rows
