@@ -325,8 +325,15 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "index files beside data",
             r"index-file-in-data-file-dir",
         ),
-        _refuses("manifests that are not Avro", "", "manifest format", r"manifest\.format"),
-        _refuses("maps in another layout", "", "map layout"),
+        _refuses(
+            "manifests that are not Avro",
+            "manifests are read as Avro",
+            "manifest format",
+            r"manifest\.format",
+        ),
+        _refuses(
+            "maps in another layout", "tables of Paimon 2, whose maps no reader here knows", "map layout"
+        ),
         _has(
             "bloom-filter and bitmap file indexes",
             f"{IT}/interop/test_file_indexes.py::test_java_finds_rows_by_our_indexes_and_reads_them",
