@@ -38,7 +38,7 @@ def kill_workers(seed: int, kills: int, folder: Path, url: str) -> dict[str, int
     expected: dict[int, str] = {}
     with ExitStack() as stack:
         stack.enter_context(
-            patch("tablestore_engine.warehouse.write.frame_rows.collect_small", lambda _: None)
+            patch("tablestore_engine.warehouse.write.frame_rows.collect_small", lambda _, **__: None)
         )
         stack.enter_context(patch("tablestore_engine.spark.task_placement.SMALL_BYTES", 0))
         engine = stack.enter_context(open_engine(folder / "spark-warehouse", url, master=_MASTER))

@@ -501,6 +501,8 @@ def test_java_s_table_that_merges_on_read_is_read_and_converted(
         table.theirs(merged.batch(chance), chance.choice((FULLY, WAITING)))
         rows = merged.form(table.us.read(table.location))
         assert_same(table.rows(), rows, f"ours after batch {number}")
+    if producer == "lookup":  # level 0 has no changelog yet: a conversion asks for a compaction (TS1558)
+        java.compact(table.location)
     expected = table.rows()
     table.us.store(table.location).convert(plan_conversion(table.us.store(table.location), None, "uuid-1"))
     table.check(expected, "the converted table")

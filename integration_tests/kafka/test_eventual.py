@@ -350,7 +350,7 @@ def test_large_writes_send_from_spark_tasks(
 ) -> None:
     """Rows of a frame go out from the workers that made them, all of them before the claim; nothing is sent again."""
     points, seen = Points(), []
-    monkeypatch.setattr("tablestore_engine.warehouse.write.frame_rows.collect_small", lambda _: None)
+    monkeypatch.setattr("tablestore_engine.warehouse.write.frame_rows.collect_small", lambda _, **__: None)
     monkeypatch.setattr("tablestore_engine.spark.task_placement.SMALL_BYTES", 0)
     with ExitStack() as stack:
         engine = stack.enter_context(open_engine(tmp_path, broker.url, points, master="local[2]"))

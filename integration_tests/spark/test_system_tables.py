@@ -108,7 +108,7 @@ def test_other_names_are_refused(engine: Engine, name: str, code: str) -> None:
 
 
 def test_a_branch_is_read_by_its_name(engine: Engine) -> None:
-    """Its rows, its past states and its system tables; a write in SQL is refused with the way that there is."""
+    """Its rows, its past states and its system tables; one that is not there is refused."""
     orders = engine.table("demo.orders")
     orders.create_branch("dev-1", tag="first")
     orders.branch("dev-1").upsert(_rows([7], ["z"]))
@@ -127,11 +127,5 @@ def test_a_branch_is_read_by_its_name(engine: Engine) -> None:
     assert found(engine, "select count(*) from demo.`orders$branch_dev-1$audit_log`") == [(3,)]
     assert found(engine, "select branch_name from demo.`orders$branches`") == [("dev-1",)]
     assert orders.branch("dev-1").scan().to_spark().count() == 3
-    for text, code in (
-        ("select * from demo.`orders$branch_nothing`", "TS1346"),
-        ("insert into demo.`orders$branch_dev-1` values (8, 'y')", "TS1401"),
-    ):
-        with pytest.raises(TablestoreError) as refused:
-            engine.sql(text)
-        assert refused.value.code == code
-    assert "table.branch" in refused.value.fix
+    with pytest.raises(TablestoreError, match="TS1346"):
+        engine.sql("select * from demo.`orders$branch_nothing`")
