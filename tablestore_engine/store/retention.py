@@ -43,3 +43,19 @@ class RecordRule:
 
     age_s: int
     field: str | None
+
+
+@dataclass(frozen=True)
+class DoneRule:
+    """How partitions are marked as done. `idle_ms`, `interval_ms`: one is done when nothing came for the first, after
+    the second has passed since its time; None: never by itself. `on_commit`: each commit marks its own partitions.
+    """
+
+    actions: tuple[str, ...]
+    url: str | None = None
+    params: str | None = None
+    on_commit: bool = False
+    idle_ms: int | None = None
+    interval_ms: int | None = None
+    pattern: str | None = None
+    time_format: TimeFormat | None = None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tablestore_engine.format.file_index_columns import IndexedColumn
     from tablestore_engine.format.manifest_compaction import MergeLimits
     from tablestore_engine.options import StatsMode
-    from tablestore_engine.store.retention import PartitionRule, Retention
+    from tablestore_engine.store.retention import DoneRule, PartitionRule, Retention
     from tablestore_engine.store.tag_period import TagRule
 
 KEYED_FILE_BYTES = 128 << 20
@@ -139,6 +139,23 @@ class TableTraits(RowTraits):
             pattern=self._options.find("partition.timestamp-pattern"),
             time_format=self._options.time_format("partition.timestamp-formatter"),
             most=self._options.integer("partition.expiration-max-num"),
+        )
+
+    @property
+    def done_rule(self) -> DoneRule:
+        """Whether it makes sense: expiry.done_rule."""
+        from tablestore_engine.store.retention import DoneRule
+
+        options = self._options
+        return DoneRule(
+            tuple(one.strip() for one in options.text("partition.mark-done-action").split(",")),
+            options.find("partition.mark-done-action.http.url"),
+            options.find("partition.mark-done-action.http.params"),
+            on_commit=options.boolean("partition.end-input-to-done"),
+            idle_ms=options.find_duration_ms("partition.idle-time-to-done"),
+            interval_ms=options.find_duration_ms("partition.time-interval"),
+            pattern=options.find("partition.timestamp-pattern"),
+            time_format=options.time_format("partition.timestamp-formatter"),
         )
 
     @cached_property

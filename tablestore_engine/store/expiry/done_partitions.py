@@ -23,12 +23,11 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.expiry.done_rule import (
     HTTP_REPORT,
     SUCCESS_FILE,
-    DoneRule,
     find_done_rule,
 )
 from tablestore_engine.store.expiry.expire_partitions import pick_partitions
 from tablestore_engine.store.expiry.partition_time import partition_time
-from tablestore_engine.store.retention import DONE_BY_COMMITS, PartitionRule
+from tablestore_engine.store.retention import DONE_BY_COMMITS, DoneRule, PartitionRule
 from tablestore_engine.store.rows.row_condition import RowCondition
 from tablestore_engine.store.table_context import TableContext
 

@@ -7,47 +7,19 @@ CHANGE     which partitions are marked as done, and how (options partition.mark-
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.options import OptionSet, TimeFormat
-from tablestore_engine.store.retention import DONE_BY_COMMITS
+from tablestore_engine.store.retention import DONE_BY_COMMITS, DoneRule
+from tablestore_engine.store.table_traits import TableTraits
 
 SUCCESS_FILE, HTTP_REPORT = "success-file", "http-report"
 
 
-@dataclass(frozen=True)
-class DoneRule:
-    """`idle_ms`, `interval_ms`: a partition is done when nothing came for the first, after the second has passed since
-    its time; None: never by itself. `on_commit`: each commit marks its own partitions.
-    """
-
-    actions: tuple[str, ...] = (SUCCESS_FILE,)
-    url: str | None = None
-    params: str | None = None
-    on_commit: bool = False
-    idle_ms: int | None = None
-    interval_ms: int | None = None
-    pattern: str | None = None
-    time_format: TimeFormat | None = None
-
-
 def find_done_rule(schema: TableSchema) -> DoneRule:
     """What the options of the table say. Raises FixRequest TS1001, TS1217."""
-    options = OptionSet(schema.options)
-    actions = options.text("partition.mark-done-action").split(",")
-    rule = DoneRule(
-        tuple(one.strip() for one in actions),
-        options.find("partition.mark-done-action.http.url"),
-        options.find("partition.mark-done-action.http.params"),
-        on_commit=options.boolean("partition.end-input-to-done"),
-        idle_ms=options.find_duration_ms("partition.idle-time-to-done"),
-        interval_ms=options.find_duration_ms("partition.time-interval"),
-        pattern=options.find("partition.timestamp-pattern"),
-        time_format=options.time_format("partition.timestamp-formatter"),
-    )
+    rule = TableTraits(schema).done_rule
     fault = _fault(rule, has_partitions=bool(schema.partition_keys))
     if fault is not None:
         raise FixRequest(

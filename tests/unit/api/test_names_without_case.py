@@ -48,6 +48,7 @@ READS: dict[str, Callable[[Table, str], list[str]]] = {
         iter(table.stream("from-snapshot", snapshot_id=1, until=1, columns=[name]))
     ).schema.names[:1],
     "system_table": lambda table, name: table.system_table("audit_log", columns=[name]).column_names,
+    "analyze": lambda table, name: list(table.analyze(columns=[name]).columns),  # type: ignore[union-attr] # it has rows
     "filter": lambda table, name: (
         table.scan(filter=f"{name} = 'a'", columns=["Name"]).to_arrow().column_names
     ),
@@ -70,7 +71,7 @@ def test_each_method_with_columns_is_in_the_table() -> None:
         for name, method in inspect.getmembers(Table, callable)
         if not name.startswith("_") and "columns" in inspect.signature(method).parameters
     }
-    assert taken == {"scan", "change_batches", "stream", "system_table"}
+    assert taken == {"analyze", "scan", "change_batches", "stream", "system_table"}
 
 
 def test_scan_with_columns_that_differ_in_case_is_refused(table: Table) -> None:

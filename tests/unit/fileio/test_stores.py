@@ -104,6 +104,8 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "warehouse_names.py",
         "reader_store.py",
         "reader_program.py",
+        "done_rule.py",  # the address that done partitions are reported to
+        "done_partitions.py",
     }  # what readers of others and Spark are given, and Spark says; where a database is; s3; completion
     words = ("urllib.parse", "LocalFileIO", '"file:', '"s3', "://{")
     found = [path.name for path in code if path.name not in own and any(w in path.read_text() for w in words)]

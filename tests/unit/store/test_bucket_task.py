@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from tablestore_engine.fileio.local import LocalFileIO
+from tablestore_engine.format.cluster_order import ClusterOrder
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.files.bucket_state import BucketChange, empty_bucket
@@ -33,6 +34,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_write,
 )
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Replace, Upsert
+from tablestore_engine.store.tasks.cluster_plan import plan_clustering
 from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
 from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
@@ -114,6 +116,13 @@ def _join(root: Path) -> tuple[World, BucketTask]:
     return world, task
 
 
+def _cluster(root: Path) -> tuple[World, BucketTask]:
+    world = _append_only(root)
+    world.schema = replace(world.schema, options={**world.schema.options, "bucket": "-1"})
+    (task,) = plan_clustering(world.task_table, [world.state], ClusterOrder("zorder", ("id", "v")))
+    return world, task
+
+
 def _restore(root: Path, *, keyed: bool = True) -> tuple[World, BucketTask]:
     """The rows that the bucket had before its last write."""
     world = _keyed(root) if keyed else _append_only(root)
@@ -143,6 +152,7 @@ CASES: Mapping[str, Callable[[Path], tuple[World, BucketTask]]] = {
     "fold": _fold,
     "take in": _compact_level_zero,
     "join": _join,
+    "cluster": _cluster,
     "rescale": _rescale,
     "rescale appended": lambda root: _rescale(root, keyed=False),
     "restore": _restore,
