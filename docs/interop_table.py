@@ -50,10 +50,8 @@ Java does every step. Of the engines that only insert rows, one writes each tabl
 | . | no table was drawn |
 | wrong | rows differed, and no fault of another engine is known to cause it |
 
-```bash
-python -m integration_tests.interop.matrix --tables 300 --seconds 1500   # continues where the last run ended
-python -m integration_tests.interop.matrix --seeds 17 --verbose          # one table again
-```
+`make interop-matrix` draws and runs 300 tables, and continues where the last run ended. In a clone,
+`python -m integration_tests.interop.matrix --seeds 17 --verbose` runs one table again.
 """
 
 
