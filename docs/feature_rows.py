@@ -317,10 +317,15 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "changelog file format",
             "format per level",
         ),
-        _refuses(
-            "files in other folders",
-            "only files below the table are read",
+        _reads(
+            "data files in folders outside of the table (data-file.external-paths)",
+            "where the profile allows the folder: `external_paths`",
             "external data files",
+            test=f"{IT}/interop/test_external_paths.py::test_javas_external_files_are_read",
+        ),
+        _refuses(
+            "data and index files in other folders of the table",
+            "only bucket folders are read",
             "data directory",
             "index files beside data",
             r"index-file-in-data-file-dir",

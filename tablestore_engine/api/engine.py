@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from tablestore_engine.api.stateful_streams import StatefulStreams
     from tablestore_engine.catalog.read_log import ReadLog
     from tablestore_engine.catalog.resolved_names import Overrides
+    from tablestore_engine.fileio.external_folders import FolderNames
     from tablestore_engine.ingest.ingest_spec import IngestReport, IngestSpec
     from tablestore_engine.log.avro_decode import FindSchema
     from tablestore_engine.log.message_source import MessageSource
@@ -59,8 +60,8 @@ class Engine(EngineNames):
     `scratch`: folder for what a Spark session needs while it runs (runtime/scratch.py); else TABLESTORE_SCRATCH.
     `spark` may be a function: it is asked when Spark is first needed.
     `trusted_sql`: SQL text that others stored in the warehouse may do what the user may (else TS1529).
-    `say` gets a line now and then while publishing to a log takes long, and one that says how Spark reads an object
-    store.
+    `external_paths`: folders outside the warehouse, or a function; data files of other engines are read there.
+    `say` gets a line now and then while publishing to a log takes long, and how Spark reads an object store.
 
     >>> with Engine("./warehouse") as shop:
     ...     shop.create_database("shop")
@@ -69,7 +70,7 @@ class Engine(EngineNames):
     True
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a process says of a warehouse, by name, each with a default
         self,
         warehouse: str | os.PathLike[str],
         *,
@@ -80,6 +81,7 @@ class Engine(EngineNames):
         scratch: str | os.PathLike[str] | None = None,
         environ: Mapping[str, str] = os.environ,
         say: Callable[[str], None] = silent,
+        external_paths: FolderNames = (),
     ) -> None:
         from tablestore_engine.runtime.scratch import SCRATCH_ENV
         from tablestore_engine.spark.spark_settings import SparkSettings
@@ -98,6 +100,7 @@ class Engine(EngineNames):
             trusted_sql=trusted_sql,
             scratch=os.fspath(scratch) if scratch else environ.get(SCRATCH_ENV),
             say=say,
+            external_paths=external_paths,
         )
         self._is_registered = False
         self._seen: SeenStates | None = None

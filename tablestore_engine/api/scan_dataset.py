@@ -6,7 +6,7 @@ INVARIANT  the rows are exact: Arrow applies a filter that the scan does not sup
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
 import pyarrow as pa
@@ -39,10 +39,10 @@ class Failures:
     def __init__(self) -> None:
         self._first: TablestoreError | None = None
 
-    def kept(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """The batches; an error of ours that ends them is kept."""
+    def kept(self, read: Callable[[], Iterator[pa.RecordBatch]]) -> Iterator[pa.RecordBatch]:
+        """The batches; an error of ours that begins or ends them is kept."""
         try:
-            yield from batches
+            yield from read()
         except TablestoreError as error:
             self._first = self._first or error
             raise
@@ -83,5 +83,5 @@ class ScanDataset(ds.Dataset):  # type: ignore[misc,unused-ignore]  # pyarrow ha
         if left is None and wanted:
             scan = scan.select(*wanted)
         return ds.Scanner.from_batches(
-            self._failures.kept(scan.to_batches()), schema=scan.schema, columns=wanted, filter=left
+            self._failures.kept(scan.to_batches), schema=scan.schema, columns=wanted, filter=left
         )

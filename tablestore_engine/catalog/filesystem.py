@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tablestore_engine.catalog.flat_tables import FlatTables, Prepare
 from tablestore_engine.catalog.functions import FunctionStore
@@ -47,11 +48,14 @@ from tablestore_engine.store.metadata.snapshots import SnapshotStore
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_store import TableStore
 
+if TYPE_CHECKING:
+    from tablestore_engine.fileio.external_folders import ExternalFolders
+
 
 @dataclass(frozen=True)
 class FilesystemCatalog:
     """Names of one warehouse folder (absolute path). `branch`: on which its tables are (catalog.target_branch),
-    `makes_branches`: a table gets it when it is written first.
+    `makes_branches`: a table gets it when it is written first, `external`: where else data files may lie.
     """
 
     fileio: FileIO
@@ -59,6 +63,7 @@ class FilesystemCatalog:
     runtime: Runtime
     branch: str | None = None
     makes_branches: bool = False
+    external: ExternalFolders | None = None
 
     @property
     def views(self) -> ViewStore:
@@ -175,7 +180,7 @@ class FilesystemCatalog:
 
     def main_store(self, identifier: Identifier) -> TableStore:
         """The same on main, whatever the branch."""
-        return TableStore(self.fileio, self.location(identifier), self.runtime)
+        return TableStore(self.fileio, self.location(identifier), self.runtime, external=self.external)
 
     def on_target(self, main: TableStore) -> TableStore:
         """The handle on the branch of this warehouse."""

@@ -40,6 +40,7 @@ class ProfileTarget(Protocol):
     log: tuple[tuple[str, str], ...]
     read_way: ReadWay
     fetches_connector: bool
+    external_paths: tuple[str, ...]
 
 
 Read = Callable[[Sequence[str]], ProfileTarget | None]
@@ -130,6 +131,12 @@ def log_settings(target: LazyTarget, *, has_brokers: bool) -> Mapping[str, str]:
         say(f"the profile is not used: {error}")
         return {}
     return {} if found is None else dict(found.log)
+
+
+def external_paths(target: LazyTarget) -> tuple[str, ...]:
+    """`external_paths:` of the profile."""
+    found = target.find()
+    return () if found is None else found.external_paths
 
 
 def spark_settings(target: LazyTarget, master: str | None, conf: Mapping[str, str]) -> SparkSettings:

@@ -21,6 +21,7 @@ from tablestore_engine.cli.output import say
 from tablestore_engine.cli.profile_target import (
     LazyTarget,
     add_profile_options,
+    external_paths,
     find_target,
     installed_reader,
     log_settings,
@@ -125,6 +126,7 @@ def open_engine(arguments: argparse.Namespace, *, warehouse: str | None = None) 
         trusted_sql=getattr(arguments, "trusted_sql", False),
         runtime=replace(SYSTEM, progress=command_progress(as_json=getattr(arguments, "json", False))),
         say=say,
+        external_paths=partial(external_paths, target),
     )
     try:
         yield engine

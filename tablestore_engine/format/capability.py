@@ -278,7 +278,10 @@ CAPABILITIES: tuple[Capability, ...] = (
         "only parquet is written", read=True, fix=_SET_PARQUET,
     ),
     Capability("format per level", option_like(r"file\.format\.per\.level"), "one format for all levels", read=True),
-    Capability("external data files", option_like(r"data-file\.external-paths(\..*)?"), "files outside the table"),
+    Capability(
+        "external data files", option_like(r"data-file\.external-paths(\..*)?"),
+        "our files would be in another folder than the table says", read=True,
+    ),
     Capability("data directory", option_like(r"data-file\.path-directory"), "files are in another directory"),
     Capability("map layout", option_like(r"map\.storage-layout(\..*)?"), "maps are stored in another shape"),
     # newer ways to number and arrange rows

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from tablestore_engine.errors import FixData, Unsupported
+from tablestore_engine.errors import FixData
 from tablestore_engine.format.avro_file import ROOT_NAME, AvroCodec, optional
 from tablestore_engine.format.data_file import DataFileMeta, SimpleStats
 
@@ -200,8 +200,6 @@ def _to_record(entry: ManifestEntry) -> dict[str, object]:
 
 def _from_record(record: Mapping[str, Any]) -> ManifestEntry:
     file = record["_FILE"]
-    if file.get("_EXTERNAL_PATH") is not None:
-        raise _external(str(file["_FILE_NAME"]), str(file["_EXTERNAL_PATH"]))
     _check_types(record, file)
     return ManifestEntry(
         FileKind(record["_KIND"]),
@@ -246,20 +244,12 @@ def _check_types(record: Mapping[str, Any], file: Mapping[str, Any]) -> None:
         and type(record["_BUCKET"]) is int
         and type(record["_TOTAL_BUCKETS"]) is int
         and type(file["_FILE_NAME"]) is str
+        and type(file.get("_EXTERNAL_PATH") or "") is str
         and type(record["_PARTITION"]) is bytes
     ):
         raise TypeError("sizes, buckets, levels or names have another type than the format says")
     if file["_FILE_SIZE"] < 0 or not 0 <= file["_ROW_COUNT"] < _ROWS_MAX or file["_LEVEL"] < 0:
         raise ValueError("sizes, row counts and levels are not negative, and a file has fewer than 2^31 rows")
-
-
-def _external(name: str, path: str) -> Unsupported:
-    return Unsupported(
-        "TS1191",
-        f"data file {name} lies outside of its table",
-        why=f"its manifest names the external path {path[:200]!r}; only files inside the table's folder are read",
-        fix="rewrite the table without data-file.external-paths in the engine that wrote it",
-    )
 
 
 def _tuple(values: list[str] | None) -> tuple[str, ...] | None:

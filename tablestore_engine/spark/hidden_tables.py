@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from tablestore_engine.format.schema_check import check_readable_by_sql
 from tablestore_engine.runtime.moments import datetime_text
 from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
-from tablestore_engine.spark.linked_files import LinkedFiles, link_file
+from tablestore_engine.spark.linked_files import LinkedFiles, link_stored
 from tablestore_engine.spark.plan_conditions import HIDDEN_DATABASE
 from tablestore_engine.spark.plan_pruning import PlanPruner
 from tablestore_engine.spark.read_way import ChosenReads
@@ -225,14 +225,20 @@ class HiddenTables:
         return frozenset(self._scratch / place / pattern for place, pattern in places)
 
     def _scan(self, plan: ScanPlan, digest: str) -> str:
-        if self.reads.way is not ReadWay.LINKS and any(file.fileio for file in plan.files):
-            raise _not_by_spark(next(file.path for file in plan.files if file.fileio))
+        self._check_way(plan.files)
         selects: list[str] = []
         for group in self._groups(plan):
             hidden = self._files_table(f"f_{digest}_{group.key}", group)
             vectors = self._words_table(f"m_{digest}_{group.key}", group) if group.has_deletions else None
             selects.append(select_group(group, plan.schema, hidden, vectors))
         return view_query(selects, plan.schema)
+
+    def _check_way(self, files: Iterable[StoredFile]) -> None:
+        """Raises Unsupported TS1656 for a file that Spark cannot open."""
+        for file in files:
+            is_sent = file.is_external and self.reads.way is ReadWay.PORTABLE
+            if file.fileio is not None and not is_sent and self.reads.way is not ReadWay.LINKS:
+                raise _outside_by_spark(file.path) if file.is_external else _not_by_spark(file.path)
 
     def _groups(self, plan: ScanPlan) -> tuple[FileGroup, ...]:
         """Python workers leave dead rows out themselves: one group for each schema."""
@@ -259,9 +265,10 @@ class HiddenTables:
 
     def _changes_table(self, name: str, columns: str, folder: Path, files: ChangelogGroup) -> str:
         """A hidden table of changelog files, each with its snapshot as a column."""
+        self._check_way(files.group.files)
         if self.reads.way is ReadWay.LINKS:
             for file in files.group.files:
-                link_file(file.path, files.place(folder, file))
+                link_stored(file, files.place(folder, file))
             return self._create(name, columns, folder)
         remote = RemoteFiles.of_changes(
             files.group, self.reads, SNAPSHOT_ID, files.snapshots, shows_kinds=files.shows_kinds
@@ -295,6 +302,15 @@ class HiddenTables:
         self._session.sql(f"create table if not exists {full} ({columns}) using parquet options ({options})")
         self._making.add(full)
         return full
+
+
+def _outside_by_spark(path: str) -> Unsupported:
+    return Unsupported(
+        "TS1656",
+        "Spark cannot read this table with its own Parquet reader: it has files outside of the warehouse",
+        why=f"its file {path} is read by the engine alone, which checks where it lies",
+        fix="set `read_way: portable`, or read it by Table.read or Engine.query_duckdb",
+    )
 
 
 def _not_by_spark(path: str) -> Unsupported:

@@ -361,7 +361,9 @@ class ChangelogReader:
     def _files(
         self, snapshot: Snapshot, schema: TableSchema, buckets: Collection[BucketId]
     ) -> list[StoredFile]:
-        states = self.context.scanner.bucket_states(snapshot, schema, lambda key: key in buckets)
+        states = self.context.scanner.bucket_states(
+            snapshot, schema, lambda key: key in buckets, only_reads=True
+        )
         return [file for state in states.values() for file in state.files]
 
     def _previous(self, snapshot: Snapshot) -> Snapshot:

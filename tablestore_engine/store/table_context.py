@@ -29,6 +29,7 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.task_runner import run_tasks
 
 if TYPE_CHECKING:
+    from tablestore_engine.fileio.external_folders import ExternalFolders
     from tablestore_engine.store.commit.commit import Committer
     from tablestore_engine.store.commit.orphan_notice import Sweeps
     from tablestore_engine.store.files.bucket_state import BucketChange
@@ -66,17 +67,27 @@ class TableContext:
         identity: str | None,
         runner: RunTasks = run_tasks,
         reads_for: str = "",
+        external: ExternalFolders | None = None,
     ) -> TableContext:
-        """A fresh context of the table with that identity (None: there is no table). `reads_for`: see TableGuard."""
+        """A fresh context of the table with that identity (None: there is no table). `reads_for`: see TableGuard;
+        `external`: where else its data files may lie.
+        """
         manifests = ManifestStore(fileio, layout, runtime)
         guard = TableGuard(fileio, layout.location, identity, reads_for)
-        return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard, runner)
+        return cls._made(fileio, layout, runtime, manifests, KeyCache(), guard, runner, external)
 
     def on_branch(self, name: str) -> TableContext:
         """The context of another branch of the same table; memory is shared."""
-        layout = self.layout.on_branch(name)
+        layout, external = self.layout.on_branch(name), self.scanner.external
         return self._made(
-            self.fileio, layout, self.runtime, self.manifests, self.key_cache, self.guard, self.runner
+            self.fileio,
+            layout,
+            self.runtime,
+            self.manifests,
+            self.key_cache,
+            self.guard,
+            self.runner,
+            external,
         )
 
     @classmethod
@@ -89,6 +100,7 @@ class TableContext:
         key_cache: KeyCache,
         guard: TableGuard,
         runner: RunTasks,
+        external: ExternalFolders | None,
     ) -> TableContext:
         schemas = SchemaStore(fileio, layout)
         return cls(
@@ -98,7 +110,7 @@ class TableContext:
             snapshots=SnapshotStore(fileio, layout, guard.identity),
             schemas=schemas,
             manifests=manifests,
-            scanner=Scanner(fileio, layout, manifests, schemas),
+            scanner=Scanner(fileio, layout, manifests, schemas, external),
             key_cache=key_cache,
             guard=guard,
             runner=runner,

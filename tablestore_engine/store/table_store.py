@@ -40,6 +40,7 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.task_runner import run_tasks
 
 if TYPE_CHECKING:
+    from tablestore_engine.fileio.external_folders import ExternalFolders
     from tablestore_engine.store.alter import SchemaChange
     from tablestore_engine.store.commit.commit import CommitReport
     from tablestore_engine.store.expiry.expire_partitions import PartitionReport
@@ -59,8 +60,8 @@ if TYPE_CHECKING:
 class TableStore:
     """A table at `location` (absolute folder), on main or another branch.
 
-    `runner` performs bucket tasks: in threads of this process, or as the caller has set. `pinned`: the context
-    of all calls, with the state that they read if it has seen one; None: each call looks. `reads_for`: see TableGuard.
+    `runner` performs bucket tasks: in threads of this process, or as the caller has set. `pinned`: the context of all
+    calls, with the state that they read if it has seen one. `reads_for`, `external`: see TableContext.of.
     """
 
     fileio: FileIO
@@ -70,6 +71,7 @@ class TableStore:
     runner: RunTasks = field(default=run_tasks, compare=False, repr=False)
     pinned: TableContext | None = field(default=None, compare=False, repr=False)
     reads_for: str = ""
+    external: ExternalFolders | None = field(default=None, compare=False, repr=False)
     _held: list[TableContext] = field(default_factory=list, init=False, compare=False, repr=False)
 
     @property
@@ -105,9 +107,12 @@ class TableStore:
             if held.guard.identity == identity:
                 return held
         layout = TableLayout(self.location, self.branch)
-        made = TableContext.of(self.fileio, layout, self.runtime, identity, self.runner, self.reads_for)
+        made = self._made(self.fileio, layout, identity, self.reads_for)
         self._held[:] = [made]
         return made
+
+    def _made(self, fileio: FileIO, layout: TableLayout, identity: str | None, of: str = "") -> TableContext:
+        return TableContext.of(fileio, layout, self.runtime, identity, self.runner, of, self.external)
 
     @property
     def identity(self) -> str | None:
@@ -171,7 +176,7 @@ class TableStore:
         """A plan for a reader that opens the files itself. Raises FixData TS1160 for a footer that is damaged."""
         plan = self.plan_scan(snapshot, schema=schema, level_min=level_min)
         plan = replace(plan, files=tuple(as_parquet(self.fileio, file) for file in plan.files))
-        self._footers.check(file.path for file in plan.files if file.fileio is None)
+        self._footers.check(file for file in plan.files if file.fileio is None or file.is_external)
         return plan
 
     def read(self, plan: ScanPlan | None = None, columns: Sequence[str] | None = None) -> pa.Table:
@@ -276,9 +281,7 @@ class TableStore:
         from tablestore_engine.store.orphan_files.clean_orphans import clean_orphans
 
         layout = TableLayout(self.location)
-        context = TableContext.of(
-            uncached(self.fileio), layout, self.runtime, self.identity, self.runner
-        )  # remembers nothing yet
+        context = self._made(uncached(self.fileio), layout, self.identity)  # remembers nothing yet
         return clean_orphans(context, request)
 
     def rollback(self, snapshot_id: int) -> int:
@@ -352,9 +355,7 @@ class TableStore:
 
         context, direct = self.context, uncached(self.fileio)
         if direct is not self.fileio:  # what the store has counts, not what this process remembers of it
-            context = TableContext.of(
-                read_once(direct), context.layout, self.runtime, context.guard.identity, self.runner
-            )
+            context = self._made(read_once(direct), context.layout, context.guard.identity)
         return verify_table(context, deep=deep)
 
     # ---- writing -------------------------------------------------------------------------------------------

@@ -59,6 +59,7 @@ from tablestore_engine.warehouse.write_report import WriteReport, report_of
 
 if TYPE_CHECKING:
     from tablestore_engine.catalog.resolved_names import SnapshotRef
+    from tablestore_engine.fileio.external_folders import ExternalFolders, FolderNames
     from tablestore_engine.format.table_statistics import TableStatistics
     from tablestore_engine.log.sink import ChangelogSystem
     from tablestore_engine.spark.resolver import Resolver
@@ -77,10 +78,10 @@ class Warehouse:
     """Shared by the threads of a process; `log` is where changelogs go, `scratch` a folder.
 
     `uses_spark` False: a worker of Spark, where no session may start; bucket work stays in threads. `say` gets a line
-    where Spark starts to read an object store.
+    where Spark starts to read an object store. `external_paths`: where else data files may lie.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - as of Engine
         self,
         path: str,
         spark: SparkSettings | Callable[[], SparkSettings],
@@ -91,6 +92,7 @@ class Warehouse:
         scratch: str | None = None,
         uses_spark: bool = True,
         say: Callable[[str], None] = lambda _: None,
+        external_paths: FolderNames = (),
     ) -> None:
         self.path, fileio = open_root(path, runtime.users)
         is_local = not is_object_store(path)
@@ -101,7 +103,8 @@ class Warehouse:
         self.operations = Operations(self.session.cancel_jobs)
         self._uses_spark, self._trusted_sql, self._say = uses_spark, trusted_sql, say
         self._log = log
-        self._set_up(FilesystemCatalog(fileio, self.path, runtime))
+        external = _open_external(external_paths, self.path) if external_paths else None
+        self._set_up(FilesystemCatalog(fileio, self.path, runtime, external=external))
 
     def _set_up(self, catalog: FilesystemCatalog) -> None:
         self._on_branches: dict[str, Warehouse] = {}
@@ -350,3 +353,9 @@ class Warehouse:
     def close(self) -> None:
         """Give connections of logs up; the Spark session stays for others in this process."""
         self.logs.close()
+
+
+def _open_external(named: FolderNames, warehouse: str) -> ExternalFolders:
+    from tablestore_engine.fileio.external_folders import ExternalFolders
+
+    return ExternalFolders(named, warehouse)

@@ -23,7 +23,6 @@ from tablestore_engine.catalog.views import ViewDefinition, decode_view, encode_
 from tablestore_engine.datasource.stream_reader import StreamOffset, decode_offset, encode_offset
 from tablestore_engine.errors import Area
 from tablestore_engine.format.consumer import Consumer, decode_consumer, encode_consumer
-from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.index_manifest import (
     DELETION_VECTORS,
@@ -76,8 +75,7 @@ GIVEN: Mapping[type, Mapping[str, object]] = {  # where a value made from the ty
     },
     FunctionDefinition: {"sql": "() RETURNS INT RETURN 1"},
     Position: {"part": Part.LOG},
-    DataFileMeta: {"external_path": None},  # refused when read
-    IndexEntry: {"external_path": None, "index_type": DELETION_VECTORS},
+    IndexEntry: {"external_path": None, "index_type": DELETION_VECTORS},  # the path is refused when read
     IcebergTable: {"is_ours": True},  # as all that is written here
 }
 PLAIN_TABLE = new_schema([DataField(0, "id", DataType("INT"))])

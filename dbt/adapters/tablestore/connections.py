@@ -64,6 +64,7 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 log=dict(warehouse.log),
                 trusted_sql=warehouse.trusted_sql,
                 scratch=warehouse.scratch,
+                external_paths=warehouse.external_paths,
                 say=logger.info,
             )
             if warehouse.branch is not None:

@@ -53,6 +53,8 @@ class TablestoreCredentials(Credentials):
     scratch: str | None = None
     # Tables are built on this branch of theirs; the variable tablestore_branch wins over it.
     branch: str | None = None
+    # Folders outside of the warehouse in which data files of other engines may be read.
+    external_paths: list[str] = field(default_factory=list)
     # Set by the adapter: where a relative warehouse lies; one of a profile is overwritten.
     project_root: str = "."
 
@@ -176,6 +178,7 @@ class EngineSettings:
     scratch: str | None = None
     read_way: ReadWay = ReadWay.AUTO
     fetches_connector: bool = False
+    external_paths: tuple[str, ...] = ()
     branch: str | None = None
 
 
@@ -230,5 +233,6 @@ def describe_warehouse(
         scratch=environ.get(SCRATCH_ENV) or locate_scratch(credentials.scratch, project_root),
         read_way=ReadWay(str(credentials.spark.get("read_way", ReadWay.AUTO))),
         fetches_connector=credentials.spark.get("connector") == "fetch",
+        external_paths=tuple(credentials.external_paths or ()),
         branch=credentials.branch,
     )

@@ -34,6 +34,7 @@ from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.store.commit.base_manifest_list import merge_manifests
 from tablestore_engine.store.commit.conflict_rule import ConflictScope
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketId
+from tablestore_engine.store.files.stored_file import refuse_external
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.table_traits import TableTraits
 
@@ -113,6 +114,7 @@ class SnapshotFiles:
         self.runtime.crash_point("write.data_files")
         total = planned.schema.bucket_count
         removed = _entries(planned.changes, FileKind.DELETE, total, "removed")
+        refuse_external(self.layout.location, removed, "changed")
         added = _entries(planned.changes, FileKind.ADD, total, "added")
         changelog = _entries(planned.changes, FileKind.ADD, total, "changelog")
         delta, paths = self._write_list([*removed, *added], planned.schema)

@@ -18,6 +18,7 @@ from tablestore_engine.errors import NotFound
 from tablestore_engine.format.manifest import FileKind, ManifestEntry
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.snapshot import Snapshot
+from tablestore_engine.store.files.stored_file import refuse_external
 from tablestore_engine.store.table_context import TableContext
 
 T = TypeVar("T")
@@ -162,9 +163,8 @@ def names_of(entry: ManifestEntry) -> tuple[str, ...]:
 def _files_of(
     context: TableContext, entry: ManifestEntry, spec: PartitionSpec
 ) -> Iterator[tuple[str, NamedFile]]:
-    """Name and file; what lies outside of the table is not the table's to delete."""
-    if entry.file.external_path is not None:
-        return
+    """Name and file. Raises Unsupported TS1229 for one outside of the table: it would stay there for ever."""
+    refuse_external(context.layout.location, [entry], "cleaned of snapshots or tags")
     partition = spec.path_of_bytes(entry.partition)
     for name in names_of(entry):
         size = entry.file.file_size if name == entry.file.file_name else 0

@@ -31,10 +31,10 @@ _NAME = "rows.parquet"
 
 def as_parquet(fileio: FileIO, file: StoredFile) -> StoredFile:
     """The file, or its copy; `fileio` is the table's. Raises Unsupported TS1377, NotFound TS1201."""
-    if file.fileio is not None or is_parquet(file.path):
+    if (file.fileio is not None and not file.is_external) or is_parquet(file.path):
         return file
-    place = _COPIES.get(fileio, file)
-    return replace(file, path=f"{place.path}/{_NAME}", fileio=place.fileio)
+    place = _COPIES.get(file.fileio or fileio, file)
+    return replace(file, path=f"{place.path}/{_NAME}", fileio=place.fileio, is_external=False)
 
 
 class _Copies:

@@ -31,6 +31,7 @@ from tablestore_engine.store.files.parquet_footer import (
     footer_bytes,
     read_footer,
 )
+from tablestore_engine.store.files.stored_file import StoredFile
 
 _REMEMBERED_MAX = 100_000  # paths, some 20 MB
 
@@ -259,16 +260,16 @@ class FooterChecks:
         self._fileio = fileio
         self._good: set[str] = set()
 
-    def check(self, paths: Iterable[str]) -> None:
+    def check(self, files: Iterable[StoredFile]) -> None:
         """Raises as ParquetInput does."""
-        unknown = [path for path in paths if path not in self._good]
-        self._fileio.run_together([partial(self._check, path) for path in unknown])
+        unknown = {file.path: file.fileio or self._fileio for file in files if file.path not in self._good}
+        self._fileio.run_together([partial(self._check, *one) for one in unknown.items()])
         if len(self._good) + len(unknown) > _REMEMBERED_MAX:
             self._good.clear()
         self._good.update(unknown)
 
-    def _check(self, path: str) -> None:
-        with self._fileio.open_input(path) as source:
+    def _check(self, path: str, fileio: FileIO) -> None:
+        with fileio.open_input(path) as source:
             verify_checksum(footer_bytes(source, path), DATA_FILE, path)
 
 

@@ -36,6 +36,7 @@ from tablestore_engine.iceberg.position_deletes import encode_position_deletes
 from tablestore_engine.iceberg.puffin import encode_puffin
 from tablestore_engine.iceberg.table_metadata import IcebergSnapshot
 from tablestore_engine.store.files.bucket_state import BucketId
+from tablestore_engine.store.files.stored_file import refuse_external
 from tablestore_engine.store.iceberg_metadata.column_metrics import ColumnMetrics
 from tablestore_engine.store.iceberg_metadata.iceberg_place import IcebergPlace
 from tablestore_engine.store.table_context import TableContext
@@ -212,6 +213,7 @@ class _View:
     def of(cls, context: TableContext, state: Snapshot, schema: TableSchema) -> _View:
         spec, places, entries = PartitionSpec.of(schema), {}, {}
         for entry in context.scanner.visible_entries(state, schema=schema):
+            refuse_external(context.layout.location, [entry], "given Iceberg metadata")
             bucket = (entry.partition, entry.bucket)
             if bucket not in places:
                 places[bucket] = context.layout.bucket_dir(spec.path_of_bytes(entry.partition), entry.bucket)

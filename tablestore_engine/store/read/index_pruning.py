@@ -63,7 +63,7 @@ def read_index(fileio: FileIO, file: StoredFile) -> FileIndex | None:
     name = _index_name(file)
     if name is None:
         return None
-    data = fileio.read(f"{file.path.rpartition('/')[0]}/{name}")
+    data = (file.fileio or fileio).read(f"{file.path.rpartition('/')[0]}/{name}")
     verify_name_checksum(data, "file index", name.partition(".")[0])
     return decode_file_index(data)
 

@@ -22,7 +22,7 @@ from pyroaring import BitMap
 from tablestore_engine.errors import FixData, FixRequest, NotFound, Unsupported
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.binary_row import EMPTY_ROW
-from tablestore_engine.format.capability import check_data_file, check_readable
+from tablestore_engine.format.capability import check_readable
 from tablestore_engine.format.index_manifest import DELETION_VECTORS
 from tablestore_engine.format.layout import POSTPONE_BUCKET, TableLayout
 from tablestore_engine.format.manifest import FileKind, ManifestEntry, merge_entries
@@ -30,12 +30,13 @@ from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.files.stored_file import StoredFile, place_files, refuse_external
 from tablestore_engine.store.metadata.manifests import ManifestStore
 from tablestore_engine.store.metadata.schemas import SchemaStore
 from tablestore_engine.store.table_traits import TableTraits
 
 if TYPE_CHECKING:
+    from tablestore_engine.fileio.external_folders import ExternalFolders
     from tablestore_engine.store.files.bucket_state import BucketId, BucketState
     from tablestore_engine.store.read.merged_copies import MergedCopies
 
@@ -73,12 +74,13 @@ class ScanPlan:
 
 @dataclass(frozen=True)
 class Scanner:
-    """Plans reads of one table; `schemas` are those of the branch that is read."""
+    """Plans reads of one table; `schemas` are those of the branch that is read, `external` what lies outside."""
 
     fileio: FileIO
     layout: TableLayout
     manifests: ManifestStore
     schemas: SchemaStore
+    external: ExternalFolders | None = None
     _live: dict[tuple[str, str], tuple[ManifestEntry, ...]] = field(
         default_factory=dict, compare=False, repr=False
     )
@@ -196,9 +198,17 @@ class Scanner:
         return TableTraits(self.schemas.get(snapshot.schema_id)).told_level
 
     def bucket_states(
-        self, snapshot: Snapshot | None, schema: TableSchema, wanted: Callable[[BucketId], bool] | None = None
+        self,
+        snapshot: Snapshot | None,
+        schema: TableSchema,
+        wanted: Callable[[BucketId], bool] | None = None,
+        *,
+        only_reads: bool = False,
     ) -> dict[BucketId, BucketState]:
-        """All live files, level 0 included, by (partition bytes, bucket): what a writer starts from."""
+        """All live files, level 0 included, by (partition bytes, bucket): what a writer starts from.
+
+        Raises Unsupported TS1229 for a file outside of the table, unless the caller `only_reads`.
+        """
         if snapshot is None:
             return {}
         entries = [
@@ -206,6 +216,8 @@ class Scanner:
             for entry in self.live_entries(snapshot, wanted)
             if wanted is None or wanted((entry.partition, entry.bucket))
         ]
+        if not only_reads:
+            refuse_external(self.layout.location, entries, "changed")
         found = bucket_files(self._files(snapshot, entries, PartitionSpec.of(schema)))
         return {key: _state(files) for key, files in found.items()}
 
@@ -253,29 +265,10 @@ class Scanner:
         spec: PartitionSpec,
         vectors: Mapping[BucketId, Mapping[str, BitMap]] = MappingProxyType({}),
     ) -> list[StoredFile]:
-        """The files of manifest entries as values, with these vectors. Raises Unsupported TS1128 (another format)."""
-        places: dict[bytes, tuple[tuple[object, ...], str]] = {}
-        files = []
-        for entry in entries:
-            check_data_file(entry.file.file_name)
-            if entry.partition not in places:
-                values = spec.decode(entry.partition)
-                places[entry.partition] = (values, spec.path(values))
-            values, path = places[entry.partition]
-            files.append(
-                StoredFile(
-                    partition=values,
-                    partition_bytes=entry.partition,
-                    partition_path=path,
-                    bucket=entry.bucket,
-                    total_buckets=entry.total_buckets,
-                    meta=entry.file,
-                    path=self.layout.data_file(path, entry.bucket, entry.file.file_name),
-                    schema=self.schemas.get(entry.file.schema_id),
-                    deleted=vectors.get((entry.partition, entry.bucket), {}).get(entry.file.file_name),
-                )
-            )
-        return files
+        """The files of manifest entries as values, with these vectors. Raises Unsupported TS1128 (another format),
+        TS1191 (in a folder outside that may not be read).
+        """
+        return place_files(entries, spec, vectors, self.layout, self.schemas.get, self.external)
 
     def read_vectors(
         self, snapshot: Snapshot, wanted: Callable[[BucketId], bool]

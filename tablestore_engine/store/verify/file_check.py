@@ -51,7 +51,7 @@ class FileCheck:
     def run(self, file: StoredFile, reader: FileReader | None = None, *, keeps: bool = False) -> FileOutcome:
         """`reader`: the keys are wanted as well (deep), `keeps`: and kept."""
         path, meta = file.path, file.meta
-        size = self.sizes.find(path)
+        size = self.sizes.find(path, file.fileio)
         if size is None:
             return FileOutcome((f"{path} is missing",), is_whole=False)
         if size != meta.file_size:

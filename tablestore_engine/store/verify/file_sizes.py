@@ -18,12 +18,12 @@ class FileSizes:
     fileio: FileIO
     _listed: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def find(self, path: str) -> int | None:
-        """Bytes; None for a missing file."""
-        size = self._of_folder(path.rpartition("/")[0]).get(path)
+    def find(self, path: str, fileio: FileIO | None = None) -> int | None:
+        """Bytes; None for a missing file. `fileio`: of a file outside of the warehouse."""
+        size = self._of_folder(path.rpartition("/")[0], fileio).get(path)
         if size is None:
             with suppress(NotFound):  # written since, or a link, or missing
-                size = self.fileio.size(path)
+                size = (fileio or self.fileio).size(path)
         return size
 
     def get(self, path: str) -> int:
@@ -36,10 +36,10 @@ class FileSizes:
         folders = dict.fromkeys(path.rpartition("/")[0] for path in paths)
         self.fileio.run_together([partial(self._of_folder, folder) for folder in folders])
 
-    def _of_folder(self, folder: str) -> dict[str, int]:
+    def _of_folder(self, folder: str, fileio: FileIO | None = None) -> dict[str, int]:
         found = self._listed.get(folder)
         if found is None:
-            listed = self.fileio.list(folder)
+            listed = (fileio or self.fileio).list(folder)
             found = {one.path: one.size_bytes for one in listed if not one.is_dir and one.is_plain}
             self._listed[folder] = found
         return found

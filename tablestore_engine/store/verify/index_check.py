@@ -22,7 +22,7 @@ from tablestore_engine.store.verify.file_sizes import FileSizes
 def find_index_problems(fileio: FileIO, sizes: FileSizes, file: StoredFile, *, deep: bool) -> tuple[str, ...]:
     """`deep`: each value of the file is looked up."""
     folder = file.path.rpartition("/")[0]
-    gone = [name for name in file.meta.extra_files if sizes.find(f"{folder}/{name}") is None]
+    gone = [name for name in file.meta.extra_files if sizes.find(f"{folder}/{name}", file.fileio) is None]
     if gone:
         return tuple(f"{folder}/{name} is missing" for name in gone)
     try:

@@ -286,7 +286,7 @@ class VerifyRun:
             with suppress(TablestoreError, OSError), self._context.fileio.open_input(path) as source:
                 source.size()
 
-        paths = [file.path for file in files if file.path not in self._outcomes]
+        paths = [file.path for file in files if file.path not in self._outcomes and not file.is_external]
         if self._context.fileio.folders is None:
             self._sizes.list_together(paths)
             self._context.fileio.run_together([partial(open_one, path) for path in paths])

@@ -14,8 +14,10 @@ from click.testing import CliRunner
 from dbt.task.init import InitTask
 from dbt_common.exceptions import DbtRuntimeError
 
+from dbt.adapters.tablestore.connections import get_engine
 from dbt.adapters.tablestore.credentials import TablestoreCredentials, describe_warehouse, locate_warehouse
 from dbt.include.tablestore import PACKAGE_PATH
+from tablestore_engine.api import FixRequest
 from tablestore_engine.cli import broker
 
 
@@ -156,3 +158,19 @@ def test_trusted_sql_reaches_the_engine() -> None:
     trusting = describe_warehouse(credentials(trusted_sql=True), "/p")
     assert (plain.trusted_sql, trusting.trusted_sql) == (False, True)
     assert plain != trusting
+
+
+def test_external_paths_reach_the_engine(tmp_path: Path) -> None:
+    """The profile's folders are those of the engine, none by default; one text, or one that overlaps, is refused."""
+    assert describe_warehouse(credentials(), "/p").external_paths == ()
+    named = describe_warehouse(
+        credentials(warehouse=str(tmp_path / "w"), external_paths=[f"file://{tmp_path}/lake"]), "/p"
+    )
+    found = get_engine(named)._warehouse.catalog.external
+    assert found is not None
+    assert found.folders == (f"{tmp_path}/lake",)
+    inside = describe_warehouse(credentials(warehouse="/w", external_paths=["/w/lake"]), "/p")
+    with pytest.raises(FixRequest, match="TS1227"):
+        get_engine(inside)
+    with pytest.raises(Exception, match="external_paths"):
+        credentials(external_paths="/data/lake")

@@ -36,6 +36,7 @@ class Target:
     log: tuple[tuple[str, str], ...] = (("kafka.bootstrap.servers", "profile:1"),)
     read_way: ReadWay = ReadWay.PORTABLE
     fetches_connector: bool = False
+    external_paths: tuple[str, ...] = ("/data/lake",)
 
 
 @dataclass
@@ -194,3 +195,14 @@ def test_target_of_an_object_store_counts_whatever_its_settings(tmp_path: Path) 
     assert LazyTarget([], "s3://bucket/other", lambda: lambda _: target).find() is None
     assert LazyTarget(None, "s3://bucket/shop", lambda: lambda _: target).find() is None
     assert profile_target.GROUP == "tablestore.profile"
+
+
+def test_external_paths_of_the_profile_are_asked_for_late(reader: Reader, warehouse: Path) -> None:
+    """The profile is read when the first file outside is met, and only that of this warehouse counts."""
+    found = opened()._warehouse.catalog.external
+    assert found is not None
+    assert (list(reader.asked), found.folders, len(reader.asked)) == ([], ("/data/lake",), 1)
+    reader.target = Target(f"{warehouse}-other")
+    other = opened("--warehouse", str(warehouse))._warehouse.catalog.external
+    assert other is not None
+    assert other.folders == ()

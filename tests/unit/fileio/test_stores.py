@@ -91,6 +91,7 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "object_store.py",
         "object_clients.py",
         "local.py",
+        "external_folders.py",
         "scratch_folder.py",
         "spark_errors.py",
         "database_source.py",

@@ -67,7 +67,7 @@ def test_tables_of_ours_are_read_and_written(schema: TableSchema) -> None:
         ({"sequence.snapshot-ordering": "true"}, False),
         ({"write.sequence-number-init-mode": "snapshot"}, False),
         ({"chain-table.enabled": "true"}, False),
-        ({"data-file.external-paths": "s3://x"}, False),
+        ({"data-file.external-paths": "s3://x"}, True),
         ({"data-file.path-directory": "data"}, False),
         ({"type": "format-table"}, False),
         ({"map.storage-layout": "x"}, False),

@@ -12,6 +12,7 @@ import fastavro
 import pytest
 
 from tablestore_engine.errors import FixData, Unsupported
+from tablestore_engine.fileio.external_folders import NO_FOLDERS
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.layout import TableLayout
 from tablestore_engine.format.manifest import decode_manifest
@@ -78,11 +79,12 @@ def test_names_that_lead_elsewhere(name: str) -> None:
             path(name)
 
 
-def test_external_paths_are_refused() -> None:
-    """A data file that its manifest places outside of the table is refused by name."""
-    data = encode_manifest([make_entry(external_path="file:/etc/passwd")], "zstd")
+def test_an_external_path_is_kept_and_allows_nothing() -> None:
+    """The path of a data file outside of its table is read as a text, and no folder is allowed by itself."""
+    (entry,) = decode_manifest(encode_manifest([make_entry(external_path="file:/etc/passwd")], "zstd"))
+    assert entry.file.external_path == "file:/etc/passwd"
     with pytest.raises(Unsupported, match="TS1191"):
-        decode_manifest(data)
+        NO_FOLDERS.open(entry.file.external_path, "passwd")
 
 
 SNAPSHOT = {
