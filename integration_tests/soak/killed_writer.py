@@ -23,7 +23,14 @@ from integration_tests.interop.rows import arrow_rows
 from integration_tests.soak.kill_moments import Moment, die_at
 from integration_tests.soak.killed_tables import KilledTable, day_of, table_of_seed
 from tablestore_engine.api import Engine, SparkSettings, Table, TableSpec, WriteSpec
-from tablestore_engine.errors import CommitExpired, Fenced, OutcomeUnknown, PublishPending, RetryError
+from tablestore_engine.errors import (
+    CommitExpired,
+    Fenced,
+    FixRequest,
+    OutcomeUnknown,
+    PublishPending,
+    RetryError,
+)
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.store.rows.row_filter import SameKeys
 from tablestore_engine.store.write.write_request import WriteMode
@@ -241,6 +248,16 @@ class _Writer:
             except RetryError:
                 table.drop_staged(stage)
 
+    def _create_branch(self, table: Table, name: str) -> None:
+        """Of a branch whose creation was killed there are files, and main may have moved: they are deleted, as the
+        error says.
+        """
+        try:
+            table.create_branch(name, snapshot=table.latest_snapshot_id())
+        except FixRequest:
+            table.delete_branch(name)
+            table.create_branch(name, snapshot=table.latest_snapshot_id())
+
     def _write_branch(self, table: Table, rows: pa.Table, spec: WriteSpec, name: str) -> int | None:
         """In a branch that main is fast-forwarded to; where main is ahead each time, in main. An earlier process may
         have died anywhere, so the same command goes to main at last: it is there already, once.
@@ -249,7 +266,7 @@ class _Writer:
         for _ in range(_BRANCH_TRIES):
             try:
                 if name not in table.branches():
-                    table.create_branch(name, snapshot=table.latest_snapshot_id())
+                    self._create_branch(table, name)
                     table.branch(name).write(rows, plain)
                 table.fast_forward(name)
             except CommitExpired:  # it is in main, before the snapshot that the branch was made from
