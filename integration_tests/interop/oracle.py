@@ -41,8 +41,11 @@ class Oracle:
             key = self._key(stored)
             before.setdefault(key, self._kept.get(key))
             merged = self._rule(ids, self._kept.pop(key, None), kind, stored)
-            if merged is not None:
-                self._kept[key] = merged
+            if merged is not None:  # a retraction may be the first version of its key
+                self._kept[key] = {
+                    **merged,
+                    **{self._id(one): stored[self._id(one)] for one in self.schema.keys},
+                }
         return [change for key, old in before.items() for change in self._net(old, self._kept.get(key))]
 
     def overwrite(

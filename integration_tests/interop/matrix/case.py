@@ -243,7 +243,8 @@ class CaseRun:
 
     def _check_stream(self, table: Table) -> None:
         words = start_of_everything(self._java, table.location)
-        table.check_stream(self._java.stream(table.location, columns_of_today=True, **words).poll())
+        told = self._java.stream(table.location, columns_of_today=True, **words).poll()
+        table.check_stream(told, begins_full=words["scan__mode"] != "from-snapshot")
 
     def _compare_streams(self, table: Table) -> None:
         """Of a table of Java: our changes are the table, and have all of Java's with their kinds; none besides, but
@@ -254,7 +255,7 @@ class CaseRun:
         first = words["scan__mode"] == "from-snapshot"
         start = {} if first else {"snapshot_id": int(words["scan__snapshot_id"])}
         ours = Ours().follow(table.location, "earliest" if first else "from-snapshot-full", **start)
-        table.check_stream(ours, overwrites=True)
+        table.check_stream(ours, begins_full=not first, overwrites=True)
         if not first and told:  # Java's rows to begin with have the retractions that lie in its files
             told[0] = (told[0][0], [change for change in told[0][1] if change[0] in ("+I", "+U")])
         theirs, own = ([_as_put(change) for _, batch in one for change in batch] for one in (told, ours))

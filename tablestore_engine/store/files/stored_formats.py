@@ -79,7 +79,7 @@ def _read_avro(source: pa.NativeFile, schema: TableSchema) -> Iterator[pa.Table]
     import fastavro  # noqa: PLC0415 -- as for ORC
 
     reader = fastavro.reader(source)
-    names = {one["name"] for one in reader.writer_schema["fields"]}  # type: ignore[index,call-overload] # a record
+    names = _names(reader.writer_schema)
     wanted = pa.schema([field for field in full_schema(schema) if field.name in names])
     types = {field.name: field.type for field in schema.fields}
     prefix = {KEY_PREFIX + name: type_ for name, type_ in types.items()}
@@ -99,6 +99,12 @@ def _read_avro(source: pa.NativeFile, schema: TableSchema) -> Iterator[pa.Table]
             rows = []
     if rows:
         yield pa.Table.from_pylist(rows, wanted)
+
+
+def _names(written: Any) -> frozenset[str]:  # noqa: ANN401 -- a parsed Avro schema
+    """Of the columns: the rows are a record, which Paimon up to 0.9 lets be NULL."""
+    record = next(one for one in written if one != "null") if isinstance(written, list) else written
+    return frozenset(one["name"] for one in record["fields"])
 
 
 def _has(type_: DataType, *roots: str) -> bool:

@@ -57,11 +57,11 @@ def write_orc(path: Path, rows: list[dict[str, Any]]) -> None:
     orc.write_table(pa.Table.from_pylist(rows, COLUMNS), path, stripe_size=1024, batch_size=16)
 
 
-def write_avro(path: Path, rows: list[dict[str, Any]]) -> None:
+def write_avro(path: Path, rows: list[dict[str, Any]], schema: Any = AVRO) -> None:
     """As Java names logical types."""
     with path.open("wb") as out:
         fastavro.writer(
-            out, fastavro.parse_schema(AVRO), [{**one, "counts": dict(one["counts"])} for one in rows]
+            out, fastavro.parse_schema(schema), [{**one, "counts": dict(one["counts"])} for one in rows]
         )
 
 
@@ -94,6 +94,13 @@ def test_rows_and_positions_are_those_of_the_file(tmp_path: Path, name: str) -> 
     ]
     path.unlink()
     assert reader.read_visible(file, ["name"])["name"].to_pylist() == [one["name"] for one in ROWS]
+
+
+def test_rows_that_their_schema_lets_be_null_are_read(tmp_path: Path) -> None:
+    """Paimon up to 0.9 writes Avro files of a record or NULL."""
+    write_avro(tmp_path / "data-1.avro", ROWS, ["null", AVRO])
+    reader = FileReader(LocalFileIO(str(tmp_path)), new_schema(COLUMNS))
+    assert reader.read_visible(stored(tmp_path / "data-1.avro", reader.schema, len(ROWS))).to_pylist() == ROWS
 
 
 @pytest.mark.parametrize("name", WRITERS)
