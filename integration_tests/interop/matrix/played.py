@@ -23,8 +23,8 @@ TAG = "kept"
 
 
 class Table:
-    """`past`: a snapshot and its rows; `tagged`: rows of TAG; `told`: what a table without key has appended; `put`: rows
-    of overwrites.
+    """`past`: a snapshot and its rows; `tagged`: rows of TAG; `told`: what a table without key has appended; `put`:
+    rows of overwrites.
     """
 
     def __init__(self, draft: Draft, location: Path) -> None:
