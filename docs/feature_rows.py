@@ -307,7 +307,9 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             r"clustering\.(?!(columns|strategy|incremental)\Z).+",
             "clustered keys",
         ),
-        _has("Parquet with every codec", f"{STORE}/test_data_files.py::test_every_type_survives"),
+        _has(
+            "Parquet with every codec, also by level", f"{STORE}/test_data_files.py::test_every_type_survives"
+        ),
         _has(
             "ORC and Avro data files, formats by level: read",
             f"{IT}/interop/test_theirs_read_by_us.py::test_java_tables_read_equal_at_every_snapshot",

@@ -34,7 +34,7 @@ delete-file.thread-num delete.force-produce-changelog deletion-vector.index-file
 deletion-vectors.merge-on-read deletion-vectors.modifiable
 disable-explicit-type-casting dynamic-bucket.assigner-parallelism dynamic-bucket.initial-buckets
 end-input.watermark file-operation.thread-num
-file-reader-async-threshold file.block-size file.compression.per.level file.format.per.level
+file-reader-async-threshold file.block-size file.format.per.level
 file.suffix.include.compression filesystem.job-level-settings.enabled force-lookup
 format-table.commit-hive-sync-url format-table.file.compression format-table.implementation
 format-table.partition-path-only-value format-table.scan.list-parallelism full-compaction.delta-commits

@@ -68,6 +68,7 @@ class Option:
 _S, _B, _I = OptionType.STRING, OptionType.BOOLEAN, OptionType.INTEGER
 _Z, _D, _E, _C = OptionType.SIZE, OptionType.DURATION, OptionType.ENUM, OptionType.COLUMNS
 _M = OptionType.STATS_MODE
+_LEVEL_CODEC = r"[0-9]{1,3}:(zstd|snappy|gzip|lz4|none)"
 
 # fmt: off
 _ROWS = (  # one option, one row
@@ -105,6 +106,7 @@ _ROWS = (  # one option, one row
     Option("write-only", _B, "true", Scope.MERGE, True, "true: writers of other engines do not compact. They write level 0, which no reader shows before our next commit or compaction. false: they compact, and no other writer may commit meanwhile (engines.md). Our own writers follow tablestore.compaction.", old_keys=("write.compaction-skip",)),
     Option("file.format", _E, "parquet", Scope.WRITE, True, "Format of data files.", ("parquet",)),
     Option("file.compression", _E, "zstd", Scope.WRITE, True, "Parquet codec of data files.", ("zstd", "snappy", "gzip", "lz4", "none")),
+    Option("file.compression.per.level", _S, None, Scope.WRITE, True, "Codecs of single levels, as 0:lz4,19:zstd: files that are soon compacted can be written faster than those that stay. Other levels have file.compression.", pattern=rf"{_LEVEL_CODEC}(,{_LEVEL_CODEC})*"),
     Option("file.compression.zstd-level", _I, "1", Scope.WRITE, True, "zstd level: higher is smaller and slower.", least=1, most=22),
     Option("target-file-size", _Z, None, Scope.WRITE, True, "A file is closed at about this size: 128 MB for keyed tables, 256 MB for append-only ones.", least=1),
     Option("parquet.row-group-rows", _I, "8192", Scope.WRITE, True, "Rows per row group of keyed files (ours). Small groups make upserts and point reads cheap, large ones full scans.", least=1),

@@ -296,14 +296,16 @@ class TableTraits(RowTraits):
         return self._options.integer("parquet.row-group-rows") if self.schema.is_keyed else APPEND_GROUP_ROWS
 
     @cached_property
-    def compression(self) -> str:
-        """Codec of data files."""
-        return self._options.text("file.compression")
+    def level_codecs(self) -> Mapping[int, str]:
+        """Codecs of data files of the levels that have one of their own."""
+        given = (self._options.find("file.compression.per.level") or "").split(",")
+        pairs = (one.split(":") for one in given if one)
+        return {int(level): codec for level, codec in pairs}
 
-    @cached_property
-    def compression_level(self) -> int | None:
-        """Level of the codec; None where it has none."""
-        return self._options.integer("file.compression.zstd-level") if self.compression == "zstd" else None
+    def compression_of(self, level: int) -> tuple[str, int | None]:
+        """Codec of data files of a level of the LSM tree, and the codec's own level where it has one."""
+        codec = self.level_codecs.get(level) or self._options.text("file.compression")
+        return codec, self._options.integer("file.compression.zstd-level") if codec == "zstd" else None
 
     @cached_property
     def stats_modes(self) -> tuple[StatsMode, ...]:

@@ -687,6 +687,12 @@ EFFECTS: Mapping[str, tuple[tuple[str | None, ...], See]] = {
         (None, "snappy", "gzip", "lz4", "none"),
         _files(lambda found: pq.read_metadata(found[0]).row_group(0).column(0).compression),
     ),
+    "file.compression.per.level": (
+        (None, "19:snappy", "0:none,19:gzip"),
+        _files(
+            lambda found: sorted(pq.read_metadata(one).row_group(0).column(0).compression for one in found)
+        ),
+    ),
     "file.compression.zstd-level": (
         ("1", "15"),
         _files(lambda found: sum(path.stat().st_size for path in found)),

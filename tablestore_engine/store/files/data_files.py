@@ -1,7 +1,7 @@
 """Writing the Parquet files of one bucket: data, changelog and append files with their metadata.
 
-CHANGE     how data files are written (options file.format, file.compression, file.compression.zstd-level,
-           parquet.row-group-rows)
+CHANGE     how data files are written (options file.format, file.compression, file.compression.per.level,
+           file.compression.zstd-level, parquet.row-group-rows)
 Steps      key and system columns → rolling_writer: row groups, files of the target size → statistics, key range
 INVARIANT  a file is complete and durable before its metadata exists; its rows are sorted by key, one per key
            (changelog: -U before +U).
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +118,7 @@ class DataFiles:
         shape = Shape[pa.Table](
             append_schema(self.schema),
             arrange=self._without_gaps,
-            options=self._parquet_options,
+            options=partial(self._parquet_options, level),
             facts=lambda: self._indexed(state, AppendFacts(self.facts(level=level, source=source), count)),
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
@@ -143,7 +143,7 @@ class DataFiles:
         shape = Shape(
             self.traits.stored_schema,
             arrange=self.keyed_rows,
-            options=self._parquet_options,
+            options=partial(self._parquet_options, level),
             facts=facts,
             group_rows=self.traits.group_rows,
             target_bytes=self.traits.target_bytes,
@@ -192,8 +192,9 @@ class DataFiles:
         """What is asked of the rows of a file."""
         return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)
 
-    def _parquet_options(self, sample: pa.Table) -> dict[str, object]:
-        return self.parquet_options([name for name in self.dictionaries if _repeats(sample.column(name))])
+    def _parquet_options(self, level: int, sample: pa.Table) -> dict[str, object]:
+        repeating = [name for name in self.dictionaries if _repeats(sample.column(name))]
+        return self.parquet_options(repeating, level)
 
     @property
     def dictionaries(self) -> list[str]:
@@ -205,11 +206,12 @@ class DataFiles:
             if field.name not in never and _takes_dictionary(field.type)
         ]
 
-    def parquet_options(self, repeating: Sequence[str]) -> dict[str, object]:
-        """How Parquet is written; `repeating`: those of `dictionaries` that do."""
+    def parquet_options(self, repeating: Sequence[str], level: int) -> dict[str, object]:
+        """How Parquet is written on a level; `repeating`: those of `dictionaries` that do."""
+        codec, codec_level = self.traits.compression_of(level)
         return {
-            "compression": self.traits.compression,
-            "compression_level": self.traits.compression_level,
+            "compression": codec,
+            "compression_level": codec_level,
             "use_dictionary": [VALUE_KIND, *repeating],
             "dictionary_pagesize_limit": DICTIONARY_PAGE_BYTES,
             "store_decimal_as_integer": True,

@@ -47,11 +47,12 @@ def encoded_files(
     keyed = files.keyed_rows(run).combine_chunks()
     metas = keyed_metas(files.facts(level=0, source=SOURCE_APPEND), keyed, starts)
     repeating = _repeating(files, keyed, starts)
-    options: dict[tuple[str, ...], dict[str, Any]] = {}
+    options: dict[tuple[tuple[str, ...], int], dict[str, Any]] = {}
     for place, start, meta, names in zip(filled.tolist(), starts.tolist(), metas, repeating, strict=True):
-        if names not in options:
-            options[names] = files.parquet_options(names)
-        data = encode_parquet(keyed.slice(start, meta.row_count), options[names])
+        kind = names, levels[place]
+        if kind not in options:
+            options[kind] = files.parquet_options(*kind)
+        data = encode_parquet(keyed.slice(start, meta.row_count), options[kind])
         name = files.new_name(prefix)
         named = replace(meta, file_name=name, file_size=len(data), level=levels[place])
         found[place] = EncodedFile(named, data)

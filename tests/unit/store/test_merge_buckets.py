@@ -65,7 +65,8 @@ TABLES: Mapping[str, Mapping[str, str]] = {
     "partial update, groups": {**LOOKUP, "merge-engine": "partial-update", "fields.n.sequence-group": "text,f",
                                "partial-update.remove-record-on-delete": "false", "ignore-delete": "true"},
     "few statistics": {**LOOKUP, "metadata.stats-mode": "counts", "fields.text.stats-mode": "truncate(2)"},
-    "all statistics, snappy": {**LOOKUP, "metadata.stats-mode": "full", "file.compression": "snappy"},
+    "all statistics, snappy": {**LOOKUP, "metadata.stats-mode": "full", "file.compression": "snappy",
+                               "file.compression.per.level": "7:gzip,5:none,4:lz4"},
 }  # fmt: skip
 
 
