@@ -31,6 +31,7 @@ def parquet_file(
     pq.write_table(rows, path, row_group_size=max(1, rows.num_rows // 3))
     meta = SimpleNamespace(file_name=name, row_count=rows.num_rows, extra_files=(), embedded_file_index=None)
     return SimpleNamespace(
+        is_external=False,
         path=str(path),
         meta=meta,
         schema=schema,
