@@ -17,7 +17,7 @@ from tablestore_engine.store.tasks.task_size import carried_bytes, input_bytes
 
 from .test_bucket_task import CASES
 
-ALL = ("difference", "emptied", "replace", "delete", "fold", "join")
+ALL = ("difference", "emptied", "replace", "delete", "fold", "join", "cluster")
 
 
 @pytest.mark.parametrize("name", CASES)
