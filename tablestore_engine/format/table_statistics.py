@@ -1,7 +1,8 @@
 """The file `statistics/stat-<uuid>-<n>`: what ANALYZE has counted of a snapshot, as Paimon writes it.
 
 Values     min and max are texts, as Java's serializers write them: days of a date, UTC of timestamps with as many
-           digits as their type has; none for texts and bytes, as in Spark
+           digits as their type has; none for texts and bytes, as in Spark. Moments of more than 6 digits come as whole
+           nanoseconds since 1970: Python's own type ends at microseconds
 INVARIANT  None is never written.
 """
 
@@ -13,14 +14,15 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 
-from tablestore_engine.format.data_type import DataType
+from tablestore_engine.format.data_type import DataType, is_fine_timestamp
 
 _COLUMN_KEYS = ("distinctCount", "min", "max", "nullCount", "avgLen", "maxLen")
 _SIZES = {
     "BOOLEAN": 1, "TINYINT": 1, "SMALLINT": 2, "INT": 4, "BIGINT": 8, "FLOAT": 4, "DOUBLE": 8, "DATE": 4, "TIME": 4,
     "TIMESTAMP": 8, "TIMESTAMP_LTZ": 8,
 }  # fmt: skip
-_EPOCH_DAY = date(1970, 1, 1).toordinal()
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - a wall clock
+_EPOCH_DAY = _EPOCH.toordinal()
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,9 @@ def value_text(value: object, kind: DataType) -> str | None:
         return str(value).lower()
     if isinstance(value, datetime):
         return _moment(value.replace(tzinfo=None), kind.precision or 0)
+    if isinstance(value, int) and is_fine_timestamp(kind):
+        micros, nanos = divmod(value, 1000)
+        return _moment(_EPOCH + timedelta(microseconds=micros), kind.precision or 0, nanos)
     if isinstance(value, date):
         return str(value.toordinal() - _EPOCH_DAY)
     if isinstance(value, time):
@@ -88,9 +93,9 @@ def value_text(value: object, kind: DataType) -> str | None:
     return str(value)
 
 
-def _moment(value: datetime, digits: int) -> str:
-    """With `digits` of a second, more where the value has them."""
-    fraction = f"{value.microsecond:06d}".ljust(9, "0")
+def _moment(value: datetime, digits: int, nanos: int = 0) -> str:
+    """With `digits` of a second, more where the value has them; `nanos`: beyond its microseconds."""
+    fraction = f"{value.microsecond:06d}{nanos:03d}"
     while len(fraction) > digits and fraction.endswith("0"):
         fraction = fraction[:-1]
     text = f"{value.year:04d}-{value.month:02d}-{value.day:02d} {value:%H:%M:%S}"

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.format.data_type import DataField
+from tablestore_engine.format.data_type import DataField, is_fine_timestamp
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.snapshot import CommitKind, Snapshot
 from tablestore_engine.format.table_statistics import (
@@ -172,6 +172,8 @@ class _ColumnCount:
     def _widen(self, given: pa.Array) -> None:
         if pa.types.is_floating(given.type):
             self.has_nan |= bool(pc.any(pc.is_nan(given)).as_py())
+        if is_fine_timestamp(self.column.type):
+            given = given.cast(pa.int64())
         bounds = pc.min_max(given).as_py()
         low, high = bounds["min"], bounds["max"]
         self.low = low if self.low is None or low < self.low else self.low

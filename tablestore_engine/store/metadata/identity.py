@@ -120,7 +120,7 @@ class TableGuard:
     """`identity` None: there was no table, so nothing may be claimed.
 
     `reads_for`: the branch for whose sake this table is opened while it has no such branch: it is read, and never
-    written. Empty: whoever has it may write.
+    written. Empty: it may be written.
     """
 
     fileio: FileIO

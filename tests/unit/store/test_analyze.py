@@ -134,6 +134,21 @@ def test_columns_with_nan_or_infinity_have_no_bounds(tmp_path: Path) -> None:
         )
 
 
+def test_bounds_of_nanoseconds_have_every_digit(tmp_path: Path) -> None:
+    """Also before 1970; Python's own moments would lose the last three."""
+    shape = pa.schema({"id": pa.int64(), "at": pa.timestamp("ns")})
+    engine = Engine(str(tmp_path))
+    engine.create_database("d")
+    table = engine.create_table("d.t", shape, primary_key="id")
+    moments = pa.array([-1, 10**18 + 7, 10**18 + 6, None], pa.timestamp("ns"))
+    table.upsert(pa.table({"id": [1, 2, 3, 4], "at": moments}, schema=shape))
+    found = table.analyze(["at"])
+    assert found is not None
+    bounds = found.columns["at"]
+    assert (bounds.min, bounds.max) == ("1969-12-31 23:59:59.999999999", "2001-09-09 01:46:40.000000007")
+    assert (bounds.distinct_count, bounds.null_count) == (3, 1)
+
+
 def test_nobody_who_follows_the_table_sees_a_change(tmp_path: Path) -> None:
     """Its log, a stream, changes, an unpublished stage and a write that was computed before: as without it."""
     warehouse, system = open_both(tmp_path)
