@@ -297,8 +297,8 @@ class ChangelogReader:
 
     def _hidden_overwrite(self, snapshot: Snapshot, own: TableSchema) -> list[StoredFile]:
         """Level 0 of an overwrite, which readers see after a compaction: no later snapshot has these changes where
-        the producer has a changelog of level 0 at once. Raises Unsupported TS1669 where older rows of level 0 go, or are
-        merged.
+        the producer has a changelog of level 0 at once. Raises Unsupported TS1669 where older rows of level 0 go, or
+        are merged.
         """
         traits = TableTraits(own)
         if snapshot.commit_kind is not CommitKind.OVERWRITE or not traits.has_inbox or traits.told_level:
