@@ -152,8 +152,8 @@ pipelines: $(READY) ## Measure: changed_keys models after TPC-H or TPC-DI, each 
 fuzz: $(READY) ## Test: 20,000 changes of each kind of metadata file (some hours)
 	@$(BIN)/python -m tests.fuzz.metadata
 
-bench: $(READY) ## Measure: the workloads of docs/performance.md with their limits and peers
-	@$(BIN)/python -m benchmarks.run
+bench: $(READY) ## Measure: the workloads of docs/performance.md with their limits and peers (ARGS='--only kafka' for a part)
+	@$(BIN)/python -m benchmarks.run $(ARGS)
 
 docs: $(READY_DOCS) ## Develop: write the generated pages (options, errors), build the site; a broken link fails
 	@$(BIN)/python -m docs.generate

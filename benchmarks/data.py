@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 CITIES = ("Berlin", "Lagos", "Lima", "Osaka", "Oslo", "Pune", "Quito", "Turin")
 SCHEMA = pa.schema(
@@ -85,10 +87,31 @@ def checksum(rows: pa.Table) -> tuple[int, int, int]:
     return rows.num_rows, pc.sum(rows["id"]).as_py() or 0, pc.sum(rows["quantity"]).as_py() or 0
 
 
-def merge_expected(tables: list[pa.Table]) -> tuple[int, int, int]:
-    """Checksum of the table after upserting `tables` in order, computed without any table format."""
+def merge(tables: list[pa.Table]) -> pa.Table:
+    """Rows of the table after upserting `tables` in order, computed without any table format."""
     keys = np.concatenate([t["id"].to_numpy() for t in tables])
-    quantity = np.concatenate([t["quantity"].to_numpy() for t in tables]).astype(np.int64)
     _, last = np.unique(keys[::-1], return_index=True)
-    chosen = len(keys) - 1 - last
-    return len(chosen), int(keys[chosen].sum()), int(quantity[chosen].sum())
+    return pa.concat_tables(tables).take(pa.array(len(keys) - 1 - last))
+
+
+def merge_expected(tables: list[pa.Table]) -> tuple[int, int, int]:
+    """Checksum of what `merge` gives."""
+    return checksum(merge([t.select(["id", "quantity"]) for t in tables]))
+
+
+def write_rows(folder: Path, sizes: Sizes) -> tuple[Path, list[Path], list[Path]]:
+    """Files of the load, of the upserts, and of the upserts of a few rows (for two ways of writing them)."""
+    base = folder / "base.parquet"
+    pq.write_table(base_rows(sizes), base, row_group_size=500_000, compression="zstd")
+    batches = []
+    for number in range(sizes.batches):
+        path = folder / f"batch{number}.parquet"
+        pq.write_table(upsert_rows(sizes, number), path, compression="zstd")
+        batches.append(path)
+    small = []
+    for number in range(sizes.small_batches * 2):
+        path = folder / f"small{number}.parquet"
+        rows = upsert_rows(sizes, sizes.batches + number, rows=sizes.small_rows)
+        pq.write_table(rows, path, compression="zstd")
+        small.append(path)
+    return base, batches, small

@@ -1,8 +1,7 @@
-"""The limits: what the same work costs without any table format, in the same Spark session or process."""
+"""The limits: what the same work costs without any table format, in the same process."""
 
 from __future__ import annotations
 
-import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,36 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from confluent_kafka import Producer
-from pyspark.sql import DataFrame, SparkSession
-
-AGGREGATES = (
-    "count(*)", "sum(id)", "max(name)", "count(distinct city)", "sum(amount)", "sum(score)", "sum(price)",
-    "max(updated_at)", "sum(quantity)",
-)  # fmt: skip
-
-
-def spark_write(spark: SparkSession, source: Path, target: Path) -> None:
-    """Plain parquet of the same rows, in two sorted files."""
-    shutil.rmtree(target, ignore_errors=True)
-    rows = spark.read.parquet(str(source))
-    sorted_rows = rows.repartition(2, "id").sortWithinPartitions("id")
-    sorted_rows.write.option("compression", "zstd").parquet(str(target))
-
-
-def spark_final(rows: DataFrame, target: Path) -> None:
-    """The table's current rows as plain parquet of two sorted files: what reads are compared with."""
-    sorted_rows = rows.repartition(2, "id").sortWithinPartitions("id")
-    sorted_rows.write.mode("overwrite").option("compression", "zstd").parquet(str(target))
-
-
-def noop_scan(rows: DataFrame) -> None:
-    """Decode every column of every row, keep nothing."""
-    rows.write.format("noop").mode("overwrite").save()
-
-
-def aggregate(rows: DataFrame) -> tuple[object, ...]:
-    """One aggregate over each column."""
-    return tuple(rows.selectExpr(*AGGREGATES).collect()[0])
 
 
 def arrow_sort_write(source: Path, folder: Path) -> None:

@@ -1,12 +1,8 @@
-"""`make bench`: the first workload — ours, the limits and a peer in one run, with rows and sums verified.
+"""`make bench`: the workloads of docs/performance.md, with limits and peers in the same run, rows and sums verified.
 
-Steps      1 rows to parquet  2 load: plain Spark and ours in turn  3 five upserts of 200 k  4 100-row commits, through
-           Spark and through Python  5 reads against plain parquet of the same final rows  6 Kafka against a raw
-           producer, encoders of its formats, readers of a log against plain ones  7 how each operation grows
-           8 Iceberg metadata  9 dbt builds of two small models  10 pypaimon in its own environment
-           11 docs/performance.json
+Steps      the parts below, in their order → docs/performance.json. Each part replaces its own figures only
 INVARIANT  every subject gives back the same checksum (rows, sum of keys, sum of a column), or the run fails.
-Usage      python -m benchmarks.run [--small] [--no-peer] [--no-kafka] [--no-growth]
+Usage      python -m benchmarks.run [--small] [--only python,kafka]
 """
 
 from __future__ import annotations
@@ -21,6 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar
@@ -29,7 +26,7 @@ import pyarrow.parquet as pq
 
 from benchmarks import limits
 from benchmarks.changed_keys import measure_changed_keys
-from benchmarks.data import Sizes, base_rows, merge_expected, upsert_rows
+from benchmarks.data import Sizes, checksum, merge_expected, write_rows
 from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.formats import measure_formats
 from benchmarks.growth import POINTS, SMALL, measure_growth
@@ -40,8 +37,10 @@ from benchmarks.ingest import measure_ingest
 from benchmarks.kafka import measure_kafka
 from benchmarks.log_readers import measure_log_readers
 from benchmarks.peers import run_pypaimon
+from benchmarks.spark_peers import SMALL as PEERS_SMALL
+from benchmarks.spark_peers import main as measure_spark_peers
 from benchmarks.streams import measure_streams
-from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
+from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,110 +70,80 @@ class Sheet:
         return statistics.median(self.seconds[name])
 
 
-def _check(what: str, got: object, expected: object) -> None:
-    if tuple(got) != tuple(expected):  # type: ignore[call-overload]
+def _check(what: str, got: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    if got != expected:
         raise SystemExit(f"{what}: expected {expected}, got {got}: the measurement is void")
 
 
-def _write_rows(folder: Path, sizes: Sizes) -> tuple[Path, list[Path], list[Path]]:
-    base = folder / "base.parquet"
-    pq.write_table(base_rows(sizes), base, row_group_size=500_000, compression="zstd")
-    batches = []
-    for number in range(sizes.batches):
-        path = folder / f"batch{number}.parquet"
-        pq.write_table(upsert_rows(sizes, number), path, compression="zstd")
-        batches.append(path)
-    small = []
-    for number in range(sizes.small_batches * 2):
-        path = folder / f"small{number}.parquet"
-        rows = upsert_rows(sizes, sizes.batches + number, rows=sizes.small_rows)
-        pq.write_table(rows, path, compression="zstd")
-        small.append(path)
-    return base, batches, small
+def _spark_peers(_sheet: Sheet, _folder: Path, small: bool) -> None:
+    measure_spark_peers(["--small"] if small else [])
 
 
-def _load(sheet: Sheet, engine: Engine, folder: Path, base: Path) -> None:
-    spark = engine.spark
-    sheet.time("warm-up: plain Spark read", lambda: limits.noop_scan(spark.read.parquet(str(base))))
-    for name in (f"{TABLE}_warm", f"{TABLE}_second", TABLE):
-        sheet.time("load: plain Spark write", lambda: limits.spark_write(spark, base, folder / "plain"))
-        sheet.time("load: ours", lambda name=name: engine.write(name, spark.read.parquet(str(base)), SPEC))
-        if name != TABLE:
-            engine.drop_table(name)
-    sheet.time(
-        "load: pyarrow sort and write (limit)", lambda: limits.arrow_sort_write(base, folder / "arrow")
-    )
+def _python(sheet: Sheet, folder: Path, small: bool) -> None:
+    """Without Spark: load, upserts, 100 rows and the whole table as Arrow, beside pyarrow and pypaimon."""
+    sizes = PEERS_SMALL if small else Sizes()
+    base, batches, few = write_rows(folder, sizes)
+    few = few[: sizes.small_batches]
+    engine = Engine(str(folder / "warehouse"))
+    engine.create_database("bench")
+    try:
+        rows = pq.read_table(base)
+        sheet.time("load: ours, Python", lambda: engine.write(TABLE, rows, SPEC))
+        sheet.time("load: pyarrow sort and write", lambda: limits.arrow_sort_write(base, folder / "arrow"))
+        for path in batches:
+            batch = pq.read_table(path)
+            sheet.time("upsert 200 k: ours, Python", partial(engine.write, TABLE, batch, SPEC))
+        for path in few:
+            batch = pq.read_table(path)
+            sheet.time("commit 100 rows: ours, Python", partial(engine.write, TABLE, batch, SPEC))
+        for _ in range(3):
+            found = sheet.time("read to Arrow: ours", lambda: engine.table(TABLE).scan().to_arrow())
+        expected = merge_expected([pq.read_table(path) for path in (base, *batches, *few)])
+        _check("checksum", checksum(found), expected)
+    finally:
+        engine.close()
+    expected = merge_expected([pq.read_table(path) for path in (base, *batches)])
+    run_pypaimon(sheet, folder, base, batches, expected)
 
 
-def _upserts(sheet: Sheet, engine: Engine, folder: Path, batches: list[Path], small: list[Path]) -> None:
-    spark = engine.spark
-    for path in batches:
-        sheet.time(
-            "upsert 200 k: plain Spark write",
-            lambda p=path: limits.spark_write(spark, p, folder / "plain_batch"),
-        )
-        report = sheet.time(
-            "upsert 200 k: ours", lambda p=path: engine.write(TABLE, spark.read.parquet(str(p)), SPEC)
-        )
-        expected = (pq.read_metadata(path).num_rows // 5, pq.read_metadata(path).num_rows * 4 // 5)
-        _check("rows of the upsert", (report.inserted, report.updated), expected)
-    half = len(small) // 2
-    for path in small[:half]:
-        sheet.time(
-            "commit 100 rows: ours, Spark",
-            lambda p=path: engine.write(TABLE, spark.read.parquet(str(p)), SPEC),
-        )
-        sheet.time(
-            "commit 100 rows: plain Spark write",
-            lambda p=path: limits.spark_write(spark, p, folder / "plain_small"),
-        )
-    for path in small[half:]:
-        rows = pq.read_table(path)
-        sheet.time("commit 100 rows: ours, Python", lambda r=rows: engine.write(TABLE, r, SPEC))
+def _log_rows(small: bool) -> int:
+    return 50_000 if small else 500_000
 
 
-def _reads(sheet: Sheet, engine: Engine, folder: Path, expected: tuple[int, int, int]) -> None:
-    spark = engine.spark
-    final = folder / "final.parquet"
-    sheet.time(
-        "copy: final rows as plain parquet",
-        lambda: limits.spark_final(engine.query(f"select * from {TABLE}"), final),
-    )
-    plain = spark.read.parquet(str(final))
-    text, where = "select * from", f" where id = {1_234_567 % expected[0]}"
-    for _ in range(4):
-        ours = engine.query(f"select * from {TABLE}")
-        sheet.time("scan: plain parquet", lambda: limits.noop_scan(plain))
-        sheet.time("scan: ours", lambda o=ours: limits.noop_scan(o))
-        theirs = sheet.time("aggregate: plain parquet", lambda: limits.aggregate(plain))
-        mine = sheet.time("aggregate: ours", lambda o=ours: limits.aggregate(o))
-        _check("aggregate", mine[:2], theirs[:2])
-        _check("checksum", (mine[0], mine[1], mine[-1]), expected)
-        sheet.time("point: plain parquet", lambda: spark.sql(f"{text} parquet.`{final}`{where}").collect())
-        _check(
-            "point",
-            (sheet.time("point: ours", lambda: len(engine.query(f"{text} {TABLE}{where}").collect())),),
-            (1,),
-        )
-    sheet.time("read to Arrow: ours, Python", lambda: engine.table(TABLE).scan().to_arrow())
+def _streams(sheet: Sheet, folder: Path, small: bool) -> None:
+    measure_streams(sheet, folder / "streams", 10 if small else 60, 200_000 if small else 4_000_000)
 
 
-def _ratios(sheet: Sheet) -> dict[str, float]:
-    """What docs/performance.md quotes: medians, ours against the limit of the same run."""
+PARTS: dict[str, Callable[[Sheet, Path, bool], None]] = {
+    "spark-peers": _spark_peers,
+    "python": _python,
+    "kafka": lambda sheet, folder, small: measure_kafka(sheet, folder, rows=_log_rows(small)),
+    "formats": lambda sheet, _folder, small: measure_formats(sheet, rows=_log_rows(small)),
+    "log-readers": lambda sheet, folder, small: measure_log_readers(sheet, folder, rows=_log_rows(small)),
+    "ingest": lambda sheet, folder, small: measure_ingest(sheet, folder, _log_rows(small)),
+    "growth": lambda sheet, folder, small: measure_growth(sheet, folder, SMALL if small else POINTS),
+    "iceberg": lambda sheet, folder, small: measure_iceberg(
+        sheet, folder, ICEBERG_SMALL if small else ICEBERG_CASES
+    ),
+    "dbt-build": lambda sheet, folder, _small: measure_dbt_build(sheet, folder),
+    "changed-keys": lambda sheet, folder, small: measure_changed_keys(
+        sheet, folder, 100_000 if small else 2_000_000
+    ),
+    "streams": _streams,
+}
+
+
+def _ratios(seconds: dict[str, list[float]]) -> dict[str, float]:
+    """Ratios of medians."""
     pairs = {
-        "load / plain Spark": ("load: ours", "load: plain Spark write"),
-        "load / pyarrow": ("load: ours", "load: pyarrow sort and write (limit)"),
-        "upsert / plain Spark": ("upsert 200 k: ours", "upsert 200 k: plain Spark write"),
-        "scan / plain": ("scan: ours", "scan: plain parquet"),
-        "aggregate / plain": ("aggregate: ours", "aggregate: plain parquet"),
-        "point / plain": ("point: ours", "point: plain parquet"),
+        "load / pyarrow": ("load: ours, Python", "load: pyarrow sort and write"),
         "kafka: raw / ours": ("kafka: raw producer", "kafka: ours"),
         "changed_keys / full refresh": ("changed_keys: 1 % of keys", "changed_keys: full refresh"),
     }
     return {
-        name: round(sheet.median(ours) / sheet.median(limit), 2)
+        name: round(statistics.median(seconds[ours]) / statistics.median(seconds[limit]), 2)
         for name, (ours, limit) in pairs.items()
-        if ours in sheet.seconds and limit in sheet.seconds
+        if ours in seconds and limit in seconds
     }
 
 
@@ -188,60 +157,26 @@ def _machine() -> dict[str, object]:
 
 
 def main(argv: list[str]) -> int:
-    """Run the workload; --small is a quick look that writes no file."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Run the parts; --small is a quick look that writes no file."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=__doc__)
     parser.add_argument("--small", action="store_true")
-    parser.add_argument("--no-peer", action="store_true")
-    parser.add_argument("--no-kafka", action="store_true")
-    parser.add_argument("--no-growth", action="store_true")
+    parser.add_argument("--only", default=",".join(PARTS), help="names of parts, separated by commas")
     arguments = parser.parse_args(argv)
-    sizes = (
-        Sizes(base_rows=200_000, batch_rows=10_000, batches=2, small_batches=3)
-        if arguments.small
-        else Sizes()
-    )
+    chosen = arguments.only.split(",")
+    if unknown := set(chosen) - set(PARTS):
+        parser.error(f"no such part: {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     sheet = Sheet()
-    with tempfile.TemporaryDirectory(prefix="tablestore-bench-") as text:
-        folder = Path(text)
-        print("rows …", flush=True)
-        base, batches, small = _write_rows(folder, sizes)
-        expected = merge_expected([pq.read_table(path) for path in (base, *batches, *small)])
-        peer_expected = merge_expected([pq.read_table(path) for path in (base, *batches)])
-        settings = SparkSettings(master="local[2]", conf={"spark.driver.memory": "6g"})
-        engine = Engine(str(folder / "warehouse"), spark=settings)
-        engine.create_database("bench")
-        try:
-            _load(sheet, engine, folder, base)
-            _upserts(sheet, engine, folder, batches, small)
-            _reads(sheet, engine, folder, expected)
-            if not arguments.no_kafka:
-                measure_kafka(sheet, folder, rows=50_000 if arguments.small else 500_000)
-                measure_formats(sheet, rows=50_000 if arguments.small else 500_000)
-                measure_log_readers(sheet, folder, rows=50_000 if arguments.small else 500_000)
-                measure_ingest(sheet, folder, 50_000 if arguments.small else 500_000)
-        finally:
-            engine.close()
-        if not arguments.no_growth:
-            measure_growth(sheet, folder, SMALL if arguments.small else POINTS)
-        measure_iceberg(sheet, folder, ICEBERG_SMALL if arguments.small else ICEBERG_CASES)
-        measure_dbt_build(sheet, folder)
-        measure_changed_keys(sheet, folder, 100_000 if arguments.small else 2_000_000)
-        if not arguments.no_kafka:
-            rows = 200_000 if arguments.small else 4_000_000
-            measure_streams(sheet, folder / "streams", 10 if arguments.small else 60, rows)
-        if not arguments.no_peer:
-            run_pypaimon(sheet, folder, base, batches, peer_expected)
-    result = {
-        "machine": _machine(),
-        "sizes": vars(sizes),
-        "ratios": _ratios(sheet),
-        "seconds": sheet.seconds,
-        "facts": sheet.facts,
-    }
-    print(json.dumps(result["ratios"], indent=2))
+    for name in chosen:
+        print(name, flush=True)
+        with tempfile.TemporaryDirectory(prefix="tablestore-bench-") as folder:
+            PARTS[name](sheet, Path(folder), arguments.small)
+    print(json.dumps(_ratios(sheet.seconds), indent=2))
     if not arguments.small:
-        others = json.loads(RESULT.read_text()) if RESULT.exists() else {}  # figures of benchmarks.memory
-        RESULT.write_text(json.dumps({**others, **result}, indent=1) + "\n")
+        known = json.loads(RESULT.read_text()) if RESULT.exists() else {}
+        seconds = {**known.get("seconds", {}), **sheet.seconds}
+        facts = {**known.get("facts", {}), **sheet.facts}
+        result = {"machine": _machine(), "ratios": _ratios(seconds), "seconds": seconds, "facts": facts}
+        RESULT.write_text(json.dumps({**known, **result}, indent=1) + "\n")
     return 0
 
 
