@@ -23,7 +23,9 @@ def run_pypaimon(
     sheet: SheetLike, folder: Path, base: Path, batches: list[Path], expected: tuple[int, int, int]
 ) -> None:
     """Seconds of pypaimon go into the sheet."""
-    command = [str(PYPAIMON.python()), str(SCRIPT), str(folder / "pypaimon"), str(base), *map(str, batches)]
+    # -P: modules of this folder have names of packages
+    python = [str(PYPAIMON.python()), "-P"]
+    command = [*python, str(SCRIPT), str(folder / "pypaimon"), str(base), *map(str, batches)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600, check=False)
     if done.returncode != 0:
         raise SystemExit(f"pypaimon failed: {done.stderr[-2000:]}")
