@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in /usr/bin/python3.11 python3.11 python3.12 python3.13 
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# pyspark is built from its source: 450 MB of jars would be compressed and unpacked again
+UNPACKED := --config-settings-package pyspark:--build-option=--compression=stored
 VENV_112 := .venv-dbt-1.12
 READY_112 := $(VENV_112)/.ready
 PYSPARK_TESTS := $(addprefix integration_tests/,spark/test_statement_runner.py spark/test_write.py spark/test_skipping.py \
@@ -31,7 +33,9 @@ $(READY): setup.py constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 to 3.13 with venv found; name one: make PYTHON=/path/to/python3.11"; exit 1; }
 	@echo "Setting up $(VENV) (Python: $$($(PYTHON) --version 2>&1)); the first time takes one to three minutes."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' -c constraints.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check uv -c constraints.txt
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode $(UNPACKED) --editable '.[dev]' -c constraints.txt \
+		|| $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' -c constraints.txt
 	@touch $(READY)
 
 $(READY_112): setup.py constraints.txt constraints-dbt-1.12.txt $(READY)

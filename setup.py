@@ -148,6 +148,7 @@ setup(
             "pytest-xdist>=3.6",
             "ruff>=0.12",
             "twine>=6",
+            "uv>=0.9",
         ],
     },
 )

@@ -1,7 +1,8 @@
 """What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see.
 
 Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out. What Hypothesis draws is judged by truth,
-not by time: the machine is shared, so an example has no deadline.
+not by time: the machine is shared, so an example has no deadline. A law that names no number of examples has 40 by day
+and Hypothesis' own 100 at night.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import pytest
 from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
+from tests.doses import examples
 from tests.garbage import collect_less, collect_young
 from tests.slow_tests import name_of, read_slow
 
-settings.register_profile("no deadline", deadline=None)
-settings.load_profile("no deadline")
+settings.register_profile("dose", deadline=None, max_examples=examples(40, 100))
+settings.load_profile("dose")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -185,7 +185,7 @@ def test_deleted_rows_raise_nothing(engine: Engine) -> None:
 def test_casts_of_old_files_are_those_of_the_format_in_both_modes(spark: SparkSession) -> None:
     """Every pair of types that an old file may be read as: Spark's view gives what the Arrow reader gives."""
     compared = 0
-    for old, values in VALUES.items():
+    for old, values in list(VALUES.items())[:: examples(2, 1)]:
         for new in (*VALUES, "TIMESTAMP(6)"):
             before, after = parse_type(old), parse_type(new)
             try:
@@ -205,7 +205,7 @@ def test_casts_of_old_files_are_those_of_the_format_in_both_modes(spark: SparkSe
                 assert found == wanted, (old, new, setting)
             compared += 1
     spark.catalog.dropTempView("old_rows")
-    assert compared > 40
+    assert compared > examples(20, 40)
 
 
 @pytest.mark.nightly  # by day the values and casts of this file

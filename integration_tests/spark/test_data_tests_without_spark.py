@@ -123,7 +123,7 @@ def test_answers_are_those_of_spark(engine: Engine, seed: int) -> None:
     engine.create_database("shop") if "shop" not in engine.databases() else None
     _make(engine, "shop.child", seed)
     _make(engine, "shop.parent", seed + 50)
-    for name in list(VALUES)[:: examples(3, 1)]:
+    for name in list(VALUES)[:: examples(4, 1)]:
         texts = {
             "not_null": _test_sql("not_null", "shop.child", name),
             "unique": _test_sql("unique", "shop.child", f"`{name}`", warn="> 2", error=">= 3"),

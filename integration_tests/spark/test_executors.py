@@ -142,9 +142,10 @@ def _shape(store: TableStore, snapshot_id: int) -> list[object]:
 
 def test_a_task_that_fails_in_a_worker(runner: Executors, tmp_path: Path) -> None:
     """A file that is gone fails the fold of one bucket: TS1201 as itself, nothing committed, no file of the others."""
-    store = _on(runner, make_table(tmp_path, options={"bucket": "4"}))
+    made = make_table(tmp_path, options={"bucket": "4"})
     for turn in range(2):
-        put(store, *(row(number, f"t{turn}") for number in range(40 * turn, 80)))
+        put(made, *(row(number, f"t{turn}") for number in range(40 * turn, 80)))
+    store = _on(runner, made)
     newest = store.latest()
     # a file that is wholly dead would not be read
     lost = Path(next(one.path for one in store.plan_scan().files if not one.deleted))
@@ -176,7 +177,8 @@ DELETE FROM d.a WHERE id % 3 = 0
 INSERT OVERWRITE d.a SELECT * FROM d.a WHERE id < 300
 """
 
-_AT_NIGHT = ("UPDATE d.k", "TRUNCATE", "DELETE FROM d.a")  # by day the same statements of the other table
+# by day the same statements of the other table; overwritten partitions in tests/unit/spark/test_executors.py
+_AT_NIGHT = ("UPDATE d.k", "TRUNCATE", "DELETE FROM d.a", "INSERT OVERWRITE d.a")
 
 
 def _run_statements(folder: Path) -> list[object]:

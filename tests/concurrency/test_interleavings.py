@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.concurrency.interleaving import Actor, World
-from tests.doses import cases
+from tests.doses import cases, examples
 
 MIXES = {
     "writers": ("write", "write", "compact", "read"),
@@ -28,7 +28,7 @@ FLAT_MIXES = {
     "cloned": ("write", "recreate", "clone", "read", "clone"),
     "everything": ("write", "widen", "alter", "stage", "compact", "rollback", "recreate", "tag", "clone"),
 }
-FIRST, _, LAST = os.environ.get("TABLESTORE_SEEDS", "1:3").partition(":")
+FIRST, _, LAST = os.environ.get("TABLESTORE_SEEDS", f"1:{examples(2, 3)}").partition(":")
 
 
 @pytest.mark.parametrize("kill_rate", [0.0, 0.01], ids=["alive", "killed"])

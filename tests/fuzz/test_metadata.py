@@ -10,7 +10,7 @@ from tests.doses import examples
 from tests.doubles.faults import without_checksum
 from tests.fuzz.metadata import KINDS, World, Writer, fuzz
 
-MUTATIONS = {Writer.OURS: examples(10, 20), Writer.OTHER: examples(20, 45)}
+MUTATIONS = {Writer.OURS: examples(7, 20), Writer.OTHER: examples(14, 45)}
 
 
 @pytest.fixture(scope="module")

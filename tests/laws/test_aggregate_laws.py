@@ -24,6 +24,7 @@ from tablestore_engine.lsm.key_versions import sort_versions
 from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.options import AGGREGATE_FUNCTIONS
+from tests.doses import examples
 
 Add = Callable[[Any, Any], Any]
 INT, STRING = parse_type("INT"), parse_type("STRING")
@@ -179,7 +180,7 @@ def _expected(
     return made
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30, 60))
 @given(st.data(), st.sampled_from(sorted(CASES)))
 def test_functions_are_those_of_plain_python(data: st.DataObject, name: str) -> None:
     """Values of repeated keys in any order, NULL among them, retractions where the function has any."""
@@ -190,7 +191,7 @@ def test_functions_are_those_of_plain_python(data: st.DataObject, name: str) -> 
     assert repr(_merged(case, versions)) == repr(dict(sorted(_expected(case, versions).items())))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(20, 30))
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.one_of(st.none(), _INTS)), max_size=14))
 def test_retractions_are_ignored_or_refused(versions: list[tuple[int, bool, Any]]) -> None:
     """max cannot take a value back: TS1660, unless the column ignores retractions, which then change nothing."""
@@ -204,7 +205,7 @@ def test_retractions_are_ignored_or_refused(versions: list[tuple[int, bool, Any]
             _merged(case, versions)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=examples(20, 30))
 @given(st.lists(st.tuples(st.integers(0, 3), st.booleans(), st.integers(-20, 20)), max_size=12))
 def test_product_takes_back_by_division(versions: list[tuple[int, bool, int]]) -> None:
     """Whole numbers divide towards zero; nothing is divided before the first value, and zero is an error."""

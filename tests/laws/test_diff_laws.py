@@ -106,7 +106,7 @@ def _check(states: ComparedStates, expected: Counter[tuple[str | None, str | Non
 @pytest.mark.parametrize("options", cases(OPTIONS, 1))
 @pytest.mark.parametrize("keys", [("id",), ()])
 @given(steps=STEPS, pass_rows=st.sampled_from([2, 1000]))
-@settings(max_examples=examples(4, 150), deadline=None)
+@settings(max_examples=examples(3, 150), deadline=None)
 def test_diff_of_any_two_snapshots(
     keys: tuple[str, ...], options: str, steps: list[tuple[str, list[Row]]], pass_rows: int
 ) -> None:

@@ -73,7 +73,7 @@ class Chaos:
     ("wild", "deadly"), case_rows([(0.0, 0.0), (0.05, 0.0), (0.0, 0.03), (0.05, 0.02)], 2)
 )
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=examples(30, 60), deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_every_marker_keeps_its_promise(wild: float, deadly: float, seed: int) -> None:
     """Up to three processes, interleaved, killed anywhere, chunks of one row, portions of one record."""
     with pytest.MonkeyPatch.context() as patch:

@@ -136,7 +136,7 @@ class BatchPlay(Play):
         assert self.state.batches == ()
 
 
-@settings(max_examples=examples(150, 400), phases=[Phase.generate])
+@settings(max_examples=examples(90, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32), has_trouble=st.booleans())
 def test_no_batch_is_lost(seed: int, has_trouble: bool) -> None:
     """Be its parent published before, between or behind the batches; and all that is free goes out."""

@@ -22,6 +22,7 @@ from tablestore_engine.warehouse.gate.gate_rule import (
     World,
     pick_group,
 )
+from tests.doses import examples
 
 TABLES = 4
 ACTIONS = ("build", "build", "build", "test", "test", "test", "test", "past", "commit", "publish", "crash")
@@ -141,7 +142,7 @@ class Play:
                 assert is_true(test, versions), test
 
 
-@settings(max_examples=300, phases=[Phase.generate])
+@settings(max_examples=examples(150, 300), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_readers_see_what_the_green_tests_read(seed: int) -> None:
     """Over builds, tests of present and past rows, commits by others, and crashes between two claims of a group."""
@@ -171,7 +172,7 @@ def test_a_group_that_was_cut_in_two_is_finished() -> None:
     assert len(play.current) == 2
 
 
-@settings(max_examples=300, phases=[Phase.generate])
+@settings(max_examples=examples(150, 300), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_build_whose_tests_are_all_green_is_published_whole(seed: int) -> None:
     """Over random graphs and tests of one to three tables: no group waits for what waits for the group."""

@@ -372,7 +372,7 @@ class Play:
             assert pick_group(self.state.book, self.world()) == ()
 
 
-@settings(max_examples=examples(200, 400), phases=[Phase.generate])
+@settings(max_examples=examples(120, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_threads_publish_all_that_is_free_once_and_whole(seed: int) -> None:
     """Also what one thread had to leave to another one; readers see what the green tests read."""
@@ -381,7 +381,7 @@ def test_threads_publish_all_that_is_free_once_and_whole(seed: int) -> None:
     play.check_end()
 
 
-@settings(max_examples=examples(200, 400), phases=[Phase.generate])
+@settings(max_examples=examples(120, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32))
 def test_threads_leave_nothing_in_progress_after_trouble(seed: int) -> None:
     """Over commits by others with what is planned again, logs that fail, and interruptions at any group."""

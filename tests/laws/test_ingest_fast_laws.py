@@ -104,7 +104,7 @@ def check_same(at_once: Compared | str, slowly: Compared | str) -> None:
 @pytest.mark.parametrize("in_one", cases([True, False], 1))
 @pytest.mark.parametrize("schemas", [True, False])
 @given(events=histories())
-@settings(max_examples=examples(25, 100), deadline=None)
+@settings(max_examples=examples(15, 100), deadline=None)
 def test_what_debezium_writes(schemas: bool, in_one: bool, events: list[Event]) -> None:
     """Every type of the sample, deletes, tombstones, moved keys: always at once, always the same."""
     messages = [
@@ -149,7 +149,7 @@ def envelope(row: dict[str, Any], op: Any, update: bool, source: Any) -> dict[st
     st.sampled_from([None, "base64", "text"]),
     st.sampled_from([None, "public.*"]),
 )
-@settings(max_examples=examples(150, 400), deadline=None)
+@settings(max_examples=examples(90, 400), deadline=None)
 def test_what_anybody_writes(
     messages: list[tuple[dict[str, Any], str | None, int, Any, int | None]],
     decimals: str | None,

@@ -23,7 +23,7 @@ from tests.unit.ingest.histories import (
     table_of,
 )
 
-HISTORIES = examples(5, 200)  # of each format; 200 take five minutes
+HISTORIES = examples(3, 200)  # of each format; 200 take five minutes
 FORMATS = list(encoders(Registry()))
 NOISE = {
     "debezium-json": [

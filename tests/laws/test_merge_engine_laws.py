@@ -29,11 +29,12 @@ from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.store.merge.hidden_positions import merged_positions
 from tablestore_engine.store.merge.version_merge import read_merged
+from tests.doses import examples
 from tests.unit.lsm.toy_engines import KeepFirst, SumOf, registered
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
-LAW = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=examples(15, 25), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 COLUMNS = {"id": "INT", "v": "BIGINT", "at": "INT"}
 
 Version = tuple[int, bool, int, int]  # key, whether it adds, value, sequence field

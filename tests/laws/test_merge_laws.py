@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tablestore_engine.lsm.compaction_strategy import RUNS_MAX, pick
 from tablestore_engine.store.files.bucket_state import BucketChange
 from tablestore_engine.store.tasks.bucket_task import CompactRuns
+from tests.doses import examples
 from tests.unit.store.bucket_world import Row, World, make_schema
 
 INSERT, BEFORE, AFTER, DELETE = range(4)
@@ -32,7 +33,7 @@ KEY_VALUES = {
     ),
     "DOUBLE": st.sampled_from([float("-inf"), -1.5, -0.0, 0.0, float("nan")]),
 }
-LAW = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+LAW = settings(max_examples=examples(15, 30), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def _key(row: Mapping[str, object], keys: Sequence[str]) -> str:

@@ -128,7 +128,7 @@ def write(table: TableSchema, rows: pa.Table, spec: WriteSpec) -> tuple[TableSch
     return plan.schema, list(made.column("c").to_pylist())
 
 
-@settings(max_examples=examples(60, 2000))
+@settings(max_examples=examples(35, 2000))
 @given(st.randoms(use_true_random=False))
 def test_fields_are_matched_by_name_added_dropped_or_refused(random: Random) -> None:
     """No field of the rows is lost and none of the table becomes NULL, but as the write asks."""

@@ -18,7 +18,7 @@ from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import TableColumns, find_occurrences, output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
-from tests.doses import cases
+from tests.doses import cases, examples
 from tests.laws.traced_nodes import (
     Fails,
     Maker,
@@ -264,7 +264,7 @@ KINDS = sorted({*ONE_INPUT, *TWO_INPUTS})
 @pytest.mark.parametrize("kind", cases(KINDS, 15))
 def test_trace_of_each_node_kind_has_every_key_that_a_change_makes_different(kind: str) -> None:
     """A kind alone and over each other kind, for a sample of all changes of one row in each table."""
-    check(kind, alone=100, stacked=6)
+    check(kind, alone=examples(60, 100), stacked=examples(4, 6))
 
 
 @pytest.mark.nightly

@@ -112,7 +112,7 @@ def _read(history: History, rng: random.Random, begin: dict[str, object]) -> tup
 
 @pytest.mark.parametrize("is_eventual", [False, True], ids=["transactional", "eventual"])
 @given(seed=st.integers(0, 2**32))
-@settings(max_examples=examples(4, 160), deadline=None)
+@settings(max_examples=examples(3, 160), deadline=None)
 def test_every_reader_folds_to_the_table(seed: int, is_eventual: bool) -> None:
     """From each boundary to each later one, over repeated messages, unconfirmed records and folds, in portions."""
     rng = random.Random(seed)

@@ -18,6 +18,7 @@ from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.partial_update_options import make_partial_update
 from tablestore_engine.lsm.sequence_field import SequenceOrder
+from tests.doses import examples
 from tests.unit.store.bucket_world import make_schema
 
 COLUMNS = {
@@ -147,7 +148,7 @@ def _order(row: dict[str, Any], fields: Sequence[str]) -> list[tuple[bool, Any]]
     return [(row[name] is not None, row[name] or 0) for name in fields]
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(100, 400))
 @given(st.sampled_from(sorted(CASES)), st.data())
 def test_rows_are_those_of_plain_python(name: str, data: st.DataObject) -> None:
     """Versions of a few keys in any order, values NULL as often as not."""

@@ -173,7 +173,7 @@ def _files(schema: TableSchema, rows: Rows, text: str) -> list[tuple[StoredFile,
     return made
 
 
-@settings(max_examples=examples(60, 300), deadline=None)
+@settings(max_examples=examples(40, 300), deadline=None)
 @given(_cases(), st.sampled_from(["full", "truncate(1)", "truncate(3)", "counts", "none", "nothing"]))
 def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
     """Statistics of any kind, cut or missing, NULL, NaN, partitions and buckets: what is left out has no such row."""
@@ -184,7 +184,7 @@ def test_no_file_with_a_matching_row_is_left_out(case: Case, text: str) -> None:
             assert not any(_truth(wanted, dict(zip(types, row, strict=True)), types) for row in part)
 
 
-@settings(max_examples=examples(70, 200), deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(_cases())
 def test_columns_and_values_agree(case: Case) -> None:
     """Truth computed on Arrow columns is the definition, row by row."""
@@ -194,7 +194,7 @@ def test_columns_and_values_agree(case: Case) -> None:
     assert matching(wanted, _table(schema, rows), types).tolist() == expected
 
 
-@settings(max_examples=examples(70, 200), deadline=None)
+@settings(max_examples=examples(40, 200), deadline=None)
 @given(_cases())
 def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:
     """No row is lost between a condition and its negation, but those with a NULL in it."""
@@ -206,7 +206,7 @@ def test_negation_holds_wherever_the_condition_is_false(case: Case) -> None:
             assert _truth(wanted, named, types) or _truth(negate(wanted), named, types)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(30, 60), deadline=None)
 @given(
     st.data(),
     atomic_types(max_precision=6).map(lambda type_: type_ if is_comparable(type_) else DataType("BIGINT")),

@@ -41,7 +41,7 @@ LIMITS = st.fixed_dictionaries(
     "shape", [pytest.param(one, marks=() if one in OF_MAKE_TEST else pytest.mark.nightly) for one in SHAPES]
 )
 @given(first=STEPS, rows=VALUES, mode=st.sampled_from(sorted(MODES)), limits=LIMITS, runs=RUNS)
-@settings(max_examples=examples(5, 100))
+@settings(max_examples=examples(3, 100))
 def test_each_change_comes_once_whatever_dies(
     shape: str, first: Any, rows: Any, mode: str, limits: dict[str, str], runs: Any
 ) -> None:
@@ -114,7 +114,7 @@ def test_a_death_in_the_first_batch_moves_no_beginning(
     mode=st.sampled_from(("latest-full", "earliest")),
     cut=st.integers(1, 3),
 )
-@settings(max_examples=examples(5, 60))
+@settings(max_examples=examples(3, 60))
 def test_a_query_that_takes_a_consumer_over_resumes_within_its_snapshot(
     shape: str, first: Any, rows: Any, later: Any, mode: str, cut: int
 ) -> None:

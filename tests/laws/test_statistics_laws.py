@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tablestore_engine.format.data_type import DataType
 from tablestore_engine.format.scalar import arrow_values, python_values
 from tablestore_engine.format.type_arrow import type_to_arrow
+from tests.doses import examples
 from tests.laws.strategies_format import typed_rows
 from tests.unit.format.file_statistics import collect_stats
 from tests.unit.format.stats_samples import decode_bounds, mode
@@ -35,7 +36,7 @@ def _order(value: object, type_: DataType) -> object:
     return value
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 60))
 @given(typed_rows(), MODES)
 def test_a_bound_never_excludes_a_value(
     case: tuple[list[DataType], list[tuple[object, ...]]], text: str
@@ -54,7 +55,7 @@ def test_a_bound_never_excludes_a_value(
                 assert _order(low, type_) <= _order(value, type_) <= _order(high, type_)  # type: ignore[operator]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 60))
 @given(typed_rows())
 def test_full_bounds_are_values_of_the_column(case: tuple[list[DataType], list[tuple[object, ...]]]) -> None:
     """Uncut bounds occur in the column (a zero with either sign), so they are as tight as can be."""
@@ -66,7 +67,7 @@ def test_full_bounds_are_values_of_the_column(case: tuple[list[DataType], list[t
         assert not known or (low in known and high in known)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 60))
 @given(typed_rows(), MODES)
 def test_null_counts_are_exact_and_cuts_are_short(
     case: tuple[list[DataType], list[tuple[object, ...]]], text: str
@@ -82,7 +83,7 @@ def test_null_counts_are_exact_and_cuts_are_short(
                 assert len(bound) <= length
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30, 60))
 @given(typed_rows())
 def test_values_become_the_column_again(case: tuple[list[DataType], list[tuple[object, ...]]]) -> None:
     """Dates and times of all years, with a zone and without, go to Python and back to Arrow."""

@@ -91,7 +91,7 @@ def run_step(store: TableStore, what: str, rows: list[Row]) -> None:
     cuts=CUTS,
     keep=st.none() | st.integers(1, 3),
 )
-@settings(max_examples=examples(5, 100))
+@settings(max_examples=examples(4, 100))
 def test_what_a_reader_gets_folds_to_the_table(
     shape: str, steps: Any, mode: str, at: int, later: Any, cuts: list[int], keep: int | None
 ) -> None:

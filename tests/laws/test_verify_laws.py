@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from tablestore_engine.store.verify.bucket_history import BucketTurn
 from tablestore_engine.store.verify.key_history import count_repeats, key_windows
 from tablestore_engine.store.verify.live_files import LiveFiles
 from tablestore_engine.store.verify.table_check import verify_snapshot, verify_table
-from tests.doses import examples
+from tests.doses import examples, pairs
 from tests.unit.format.manifest_samples import make_entry
 from tests.unit.store.file_meta import meta
 from tests.unit.store.table_world import delete, make_table, open_table, put
@@ -209,13 +210,12 @@ def _damage_snapshot(store: TableStore, how: str, rng: random.Random) -> None:
     store.fileio.replace(store.context.layout.snapshot_path(one.id), changed)
 
 
-@pytest.mark.parametrize("deep", [True, False], ids=["deep", "metadata"])
-@pytest.mark.parametrize("how", DAMAGES)
-@pytest.mark.parametrize("kind", ["keyed", "append"])
+@pytest.mark.parametrize(("look", "how"), pairs(list(product(["keyed", "append"], [True, False])), DAMAGES))
 def test_all_snapshots_have_the_problems_that_each_has_alone(
-    tmp_path: Path, kind: str, how: str, deep: bool
+    tmp_path: Path, look: tuple[str, bool], how: str
 ) -> None:
     """Whatever is damaged; only the problems of a file as such are reported once, of the first that has it."""
+    kind, deep = look
     for seed in range(examples(1, 40)):
         rng, root = random.Random(f"{kind} {how} {seed}"), tmp_path / str(seed)
         _table(root, kind, rng)

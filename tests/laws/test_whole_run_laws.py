@@ -117,7 +117,7 @@ class WholePlay(Play):
         return any(now.get(read.table) != read.version for item in waiting for _, read in item.bound_reads)
 
 
-@settings(max_examples=examples(200, 400), phases=[Phase.generate])
+@settings(max_examples=examples(120, 400), phases=[Phase.generate])
 @given(seed=st.integers(0, 2**32), has_trouble=st.booleans())
 def test_members_go_out_together_or_not_at_all(seed: int, has_trouble: bool) -> None:
     """Over random graphs, red tests, failing and unchanged models, lost claims, and interruptions at any group."""

@@ -284,7 +284,7 @@ class ExpiryMachine(RuleBasedStateMachine):
 
 
 ExpiryMachine.TestCase.settings = settings(
-    max_examples=examples(6, 12),
+    max_examples=examples(4, 12),
     stateful_step_count=14,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -297,6 +297,6 @@ class SimulatedExpiryMachine(OnSimulatedStore, ExpiryMachine):
 
 
 SimulatedExpiryMachine.TestCase.settings = settings(
-    ExpiryMachine.TestCase.settings, max_examples=examples(5, 100), stateful_step_count=examples(12, 20)
+    ExpiryMachine.TestCase.settings, max_examples=examples(4, 100), stateful_step_count=examples(12, 20)
 )
 TestSimulatedExpiryMachine = SimulatedExpiryMachine.TestCase

@@ -250,7 +250,7 @@ class TableMachine(RuleBasedStateMachine):
 
 TestTable = TableMachine.TestCase
 TestTable.settings = settings(
-    max_examples=examples(6, 15),
+    max_examples=examples(4, 15),
     stateful_step_count=15,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -264,5 +264,5 @@ class SimulatedTableMachine(OnSimulatedStore, TableMachine):
 
 TestSimulatedTable = SimulatedTableMachine.TestCase
 TestSimulatedTable.settings = settings(
-    TestTable.settings, max_examples=examples(5, 100), stateful_step_count=examples(12, 20)
+    TestTable.settings, max_examples=examples(4, 100), stateful_step_count=examples(12, 20)
 )

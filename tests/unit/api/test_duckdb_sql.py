@@ -94,7 +94,7 @@ def test_filters_give_what_duckdb_gives_over_rows_in_memory(engine: Engine, seed
     oracle = duckdb.connect()
     oracle.execute("set TimeZone = 'UTC'")
     oracle.register("rows", engine.table("demo.t").to_arrow())
-    for _ in range(examples(16, 60)):
+    for _ in range(examples(10, 60)):
         wanted = _predicate(draw)
         columns = ", ".join(draw.sample(tuple(LITERALS), draw.randint(1, 3)))
         tail = f"from {{}} where {wanted}"

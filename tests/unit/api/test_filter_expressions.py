@@ -21,8 +21,8 @@ from tablestore_engine.store.read.expression_condition import ExpressionConditio
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, VALUES, World, names, small_groups
 
-WORLDS = examples(2, 150)
-FILTERS = 60
+WORLDS = examples(1, 150)
+FILTERS = examples(40, 60)
 _COMPARED: list[Callable[[Any, Any], Any]] = [
     pc.equal, pc.not_equal, pc.less, pc.less_equal, pc.greater, pc.greater_equal,
 ]  # fmt: skip

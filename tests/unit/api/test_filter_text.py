@@ -13,8 +13,8 @@ from tablestore_engine.api import Engine, FixRequest, Table
 from tests.doses import examples
 from tests.unit.api.filter_world import SCHEMA, World, names, small_groups
 
-WORLDS = examples(2, 150)
-FILTERS = 60
+WORLDS = examples(1, 150)
+FILTERS = examples(40, 60)
 _LITERALS = {
     "id": ["0", "7", "-1", "40", "7.5"],
     "tiny": ["0", "-128", "128", "127", "-129", "1.5", "-0.5", "99999999999999999999999"],

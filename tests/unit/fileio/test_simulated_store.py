@@ -112,7 +112,7 @@ def _claims(store: SimulatedStore, seed: int, count: int) -> list[bool | None]:
 
 
 @given(seed=st.integers(0, 10_000), rate=st.sampled_from([0.1, 0.5]))
-@settings(max_examples=examples(40, 1_000), deadline=None)
+@settings(max_examples=examples(25, 1_000), deadline=None)
 def test_claims_at_once_with_faults_have_one_winner(seed: int, rate: float) -> None:
     """Of eight processes exactly one wins, and the object has its bytes; an open outcome may be the winner's."""
     store = simulated(seeded_faults(seed, rate), seed)
@@ -124,7 +124,7 @@ def test_claims_at_once_with_faults_have_one_winner(seed: int, rate: float) -> N
 
 
 @given(seed=st.integers(0, 10_000), rate=st.sampled_from([0.1, 0.5]))
-@settings(max_examples=examples(40, 1_000), deadline=None)
+@settings(max_examples=examples(25, 1_000), deadline=None)
 def test_counter_by_compare_and_set_with_faults_loses_nothing(seed: int, rate: float) -> None:
     """Each acknowledged replacement is counted once; one whose outcome stays open at most once."""
     store = simulated(seed=seed)

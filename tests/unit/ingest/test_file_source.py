@@ -15,6 +15,7 @@ from tablestore_engine.errors import FixData, FixRequest, NotFound
 from tablestore_engine.ingest import file_source
 from tablestore_engine.ingest.file_source import FileSource
 from tablestore_engine.runtime.outside_world import SYSTEM
+from tests.doses import examples
 from tests.unit.ingest.histories import engine_at, table_of
 
 
@@ -123,7 +124,7 @@ def test_paths_and_positions_that_mean_nothing(engine: Engine, folder: Path) -> 
     bytes_max=st.integers(1, 200),
     splits=st.sets(st.integers(1, 11), max_size=3),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 def test_a_file_that_grows_byte_by_byte(
     tmp_path_factory: pytest.TempPathFactory,
     pieces: list[int],

@@ -20,6 +20,7 @@ from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.log.avro_schema import avro_schemas
 from tablestore_engine.log.avro_values import column_parts, join_parts
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
+from tests.doses import examples
 from tests.unit.log.format_world import EVERY, KEY, rows
 
 AVRO = LogFormats(ValueFormat.AVRO, KeyFormat.AVRO)
@@ -56,7 +57,7 @@ _CASES = {
 
 
 @pytest.mark.parametrize("name", _CASES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(20, 60), deadline=None)
 @given(data=st.data())
 def test_bytes_are_those_of_another_encoder(name: str, data: st.DataObject) -> None:
     """Nulls, slices and chunks included, each value has the bytes that fastavro gives it."""
@@ -69,7 +70,7 @@ def test_bytes_are_those_of_another_encoder(name: str, data: st.DataObject) -> N
     assert encoded(array.slice(begin)) == encoded(chunks)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40, 100), deadline=None)
 @given(data=st.data())
 def test_decimals_are_the_shortest_twos_complement(data: st.DataObject) -> None:
     """Of any precision: the bytes that Java's BigInteger.toByteArray gives, which is as short as can be."""
@@ -89,7 +90,7 @@ def test_decimals_are_the_shortest_twos_complement(data: st.DataObject) -> None:
         assert got == written(value.to_bytes(size, "big", signed=True), ["null", "bytes"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(20, 40), deadline=None)
 @given(rows())
 def test_a_row_of_every_type_is_read_by_another_reader(table: pa.Table) -> None:
     """fastavro reads each row to its last byte with the schema that a registry gets."""

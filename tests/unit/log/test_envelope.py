@@ -23,6 +23,7 @@ from tablestore_engine.log.message_envelope import (
     plan_envelope,
     resolve_mode,
 )
+from tests.doses import examples
 
 PLAIN = pa.schema([("id", pa.int64()), ("day", pa.date32()), ("name", pa.string())])
 DAY = dt.date(2024, 1, 31)
@@ -129,7 +130,7 @@ _VALUES = {
 }
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(20, 30), deadline=None)
 @given(data=st.data())
 def test_decode_gives_back_what_was_encoded(data: st.DataObject) -> None:
     """decode(encode(rows)) = rows for every type and every kind, in mode all."""

@@ -96,7 +96,7 @@ def test_what_passes_is_taken_by_the_client(user: int) -> None:
 
 
 @pytest.mark.parametrize("value", ValueFormat)
-@settings(max_examples=examples(10, 30), deadline=None)
+@settings(max_examples=examples(5, 30), deadline=None)
 @given(data=st.data())
 def test_no_message_is_larger_than_the_bound(value: ValueFormat, data: st.DataObject) -> None:
     """Of any rows of every type, in every format: what the bound lets pass needs no measuring."""

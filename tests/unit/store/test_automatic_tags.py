@@ -22,6 +22,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tag_period import TagRule
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
+from tests.doses import examples
 from tests.doubles.faults import DyingFileIO, SimulatedCrash, seeded_runtime
 from tests.unit.store.table_world import make_table, open_table, put, row, rows_of
 
@@ -127,7 +128,7 @@ def linear(times: Sequence[int], rule: TagRule) -> dict[str, int]:
     return found
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(examples(3, 6)))
 def test_random_histories_have_the_tags_of_a_walk_over_all_snapshots(tmp_path: Path, seed: int) -> None:
     """Commits at random times, some of which died before their tag."""
     chance = random.Random(seed)

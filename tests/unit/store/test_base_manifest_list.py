@@ -202,7 +202,7 @@ def test_any_history_keeps_exactly_its_live_files(tmp_path: Path, seed: int) -> 
             "manifest.merge-min-count": choice.choice(["2", "5", "12"]),
         },
     )
-    for _ in range(80):
+    for _ in range(examples(50, 80)):
         known = list(world.live.values())
         removed = choice.sample(
             known, choice.choice([0, 1, len(known) // 50, len(known) // 3]) if known else 0

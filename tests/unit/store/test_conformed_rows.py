@@ -19,6 +19,7 @@ from tablestore_engine.format.type_arrow import type_from_arrow
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.rows.conformed_rows import conform
 from tablestore_engine.store.rows.row_equality import rows_identical
+from tests.doses import examples
 
 
 def _schema(**columns: str) -> TableSchema:
@@ -140,7 +141,7 @@ def test_floats_and_decimals_become_each_other_digit_by_digit(
     """Random values against Python's own text of a float: the same digits, or the value is refused."""
     rng = random.Random(scale)
     column = "FLOAT" if kind is np.float32 else "DOUBLE"
-    for _ in range(400):
+    for _ in range(examples(150, 400)):
         digits = 10 ** rng.randint(1, 19)
         number = Decimal(rng.randint(-digits, digits)).scaleb(-rng.randint(0, scale))
         near = kind(str(number))

@@ -26,7 +26,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.tasks.bucket_task import BucketTask
 from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
 from tablestore_engine.warehouse.write.converted_schema import plan_conversion
-from tests.doses import cases
+from tests.doses import cases, pairs
 from tests.doubles.faults import SimulatedCrash, crashing, seeded_runtime
 from tests.unit.store.table_world import (
     Row,
@@ -223,8 +223,7 @@ POINTS = sorted(name for name in CRASH_POINTS if name.startswith(("write.", "com
 
 
 @pytest.mark.parametrize("nth", cases([1, 2], 1))
-@pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("buckets", [None, 3])
+@pytest.mark.parametrize(("point", "buckets"), pairs(POINTS, [None, 3]))
 def test_conversion_killed_anywhere_has_equal_rows_for_both_readers(
     tmp_path: Path, point: str, nth: int, buckets: int | None
 ) -> None:

@@ -33,6 +33,7 @@ from tablestore_engine.store.read.predicate import Compare, Like, Missing, OneOf
 from tablestore_engine.store.read.text_condition import PredicateCondition
 from tablestore_engine.store.rows import matching_rows
 from tablestore_engine.store.rows.matching_rows import find_matches, possible_groups
+from tests.doses import pairs
 
 OPERATORS: tuple[Operator, ...] = ("=", "!=", "<", "<=", ">", ">=")
 GROUP_ROWS = 2
@@ -164,8 +165,7 @@ def test_each_type_is_pruned_or_refused() -> None:
     assert {type_.root for type_, _, _ in CASES.values()} == set(ATOMIC_ROOTS)
 
 
-@pytest.mark.parametrize("decimals", [True, False], ids=["integers", "bytes"])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "decimals"), pairs(list(CASES), [True, False]))
 def test_matching_rows_every_operator_and_value_are_found(
     tmp_path: Path, name: str, decimals: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -235,7 +235,7 @@ DYNAMIC = {"dynamic-bucket__target-row-num": "2"}
 def test_random_history_has_each_key_once(tmp_path: Path, engine: str, buckets: int) -> None:
     """Upserts, overwrites, deletes, compactions, restores: the rows are a dictionary's, and so are the changes."""
     for seed in range(examples(1, 40)):
-        History(tmp_path / str(seed), seed, engine, buckets).run(examples(20, 30))
+        History(tmp_path / str(seed), seed, engine, buckets).run(examples(14, 30))
 
 
 @pytest.mark.parametrize("buckets", ["2", "-1"])

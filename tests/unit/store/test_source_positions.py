@@ -23,6 +23,7 @@ from tablestore_engine.store.metadata.source_positions import (
 from tablestore_engine.store.stage.staging import Staging
 from tablestore_engine.store.table_context import committer_of
 from tablestore_engine.store.table_store import TableStore
+from tests.doses import examples
 from tests.unit.store.table_world import acting, make_table, open_table, put, row
 
 
@@ -197,7 +198,7 @@ STEPS = st.dictionaries(NAMES, st.builds(PositionStep, TEXTS, TEXTS, st.just(Fal
 
 
 @given(STEPS, STEPS)
-@settings(max_examples=200)
+@settings(max_examples=examples(50, 200))
 def test_steps_as_text_and_one_behind_the_other(
     first: dict[str, PositionStep], then: dict[str, PositionStep]
 ) -> None:

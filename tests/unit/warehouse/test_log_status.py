@@ -19,6 +19,7 @@ from tablestore_engine.warehouse.log.log_status import LogStatus, Pending, find_
 from tablestore_engine.warehouse.warehouse import Warehouse
 from tablestore_engine.warehouse.write.incoming_rows import from_arrow
 from tablestore_engine.warehouse.write_report import WriteReport
+from tests.doses import examples
 from tests.unit.warehouse.memory_log import MemorySystem
 
 NAME = Identifier("d", "t")
@@ -49,7 +50,9 @@ def look(warehouse: Warehouse) -> LogStatus:
     return status
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=examples(12, 25), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None
+)
 @given(
     st.booleans(),
     st.lists(st.tuples(st.sets(st.integers(0, 6), min_size=1), st.booleans()), min_size=1, max_size=5),
