@@ -22,7 +22,7 @@ from integration_tests.adapter.test_changed_keys_soundness import (
     run,
 )
 from tablestore_engine.spi import STATE_POSITION
-from tests.doses import cases
+from tests.doses import cases, is_nightly
 
 __all__ = ["feed"]
 STAR = (
@@ -67,7 +67,9 @@ def by_deltas(shop: Shop, *names: str) -> None:
 
 
 def test_averages_ratios_and_having_follow_deltas(stated: Shop) -> None:
-    """Rows that come, change and go; groups that pass HAVING, fail it and vanish; both sides of the joins."""
+    """Rows that come and go, at night rows that change, too; groups that pass HAVING, fail it and vanish; both sides of
+    the joins.
+    """
     put(stated, "orders", {"id": [5, 6], "customer": [4, 2], "product": [9, 9], "amount": [50, None]})
     put(stated, "products", {"id": [7], "name": ["pencil"]})
     by_deltas(stated, *ALL)
@@ -76,13 +78,15 @@ def test_averages_ratios_and_having_follow_deltas(stated: Shop) -> None:
     put(stated, "people", {"id": [2], "name": ["rob"], "boss": [1]})
     by_deltas(stated, *ALL)
     assert stated.rows("select product from demo.large") == [(9,)]
-    stated.engine.sql("update demo.orders set amount = amount * 3, product = 8 where id = 5")
-    by_deltas(stated, *ALL)
+    if is_nightly():
+        stated.engine.sql("update demo.orders set amount = amount * 3, product = 8 where id = 5")
+        by_deltas(stated, *ALL)
     stated.engine.sql("delete from demo.orders")
     by_deltas(stated, *ALL)
     assert stated.rows("select mean, ratio from demo.total") == [(None, None)]
-    add(stated, 9)
-    by_deltas(stated, *ALL)
+    if is_nightly():
+        add(stated, 9)
+        by_deltas(stated, *ALL)
 
 
 def _truncated(path: Path) -> None:

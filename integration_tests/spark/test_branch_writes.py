@@ -92,6 +92,7 @@ def test_statements_on_branches_that_are_none_change_nothing(engine: Engine) -> 
     assert main_files(engine.table("d.orders")) == before
 
 
+@pytest.mark.nightly  # by day test_sink.py, and the statements of this file
 def test_the_sink_writes_batches_and_streams_into_a_branch(
     engine: Engine, spark: SparkSession, tmp_path: Path
 ) -> None:

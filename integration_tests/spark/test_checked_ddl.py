@@ -71,7 +71,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("statement", "code"), case_rows(REFUSED, 15))
+@pytest.mark.parametrize(("statement", "code"), case_rows(REFUSED, 10))
 def test_refused_statement_changes_nothing(engine: Engine, statement: str, code: str) -> None:
     """Tables and views are as before, and no other one is there."""
     with pytest.raises(TablestoreError) as refused:

@@ -47,7 +47,7 @@ def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
 
 @pytest.mark.parametrize(
     ("condition", "table"),
-    case_rows(list(product(CONDITIONS, ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"])), 8),
+    case_rows(list(product(CONDITIONS, ["floats.keyed", "floats.plain", "floats__changes_0_to_1.keyed"])), 5),
 )
 def test_a_condition_finds_what_it_finds_in_memory(
     engine: Engine, spark: SparkSession, table: str, condition: str

@@ -99,7 +99,7 @@ def _local(engine: Engine) -> local_changes.LocalRows:
     return found
 
 
-@pytest.mark.parametrize("name", cases([*TYPES, "late"], 9))
+@pytest.mark.parametrize("name", cases([*TYPES, "late"], 6))
 def test_a_column_has_the_values_that_spark_reads(engine: Engine, name: str) -> None:
     """Rows before are all there; of the others those are left out that are there as often before as after."""
     before, after = _by_spark(engine, ["id", name])

@@ -138,7 +138,7 @@ QUERIES = [
 ]
 
 
-@pytest.mark.parametrize(("text", "way"), case_rows(list(product(QUERIES, BOTH)), 5))
+@pytest.mark.parametrize(("text", "way"), case_rows(list(product(QUERIES, BOTH)), 4))
 def test_query_in_each_way_equals_links(engines: Engines, way: ReadWay, text: str) -> None:
     """Joins, subqueries, CTEs, past states, changes, nested values and files of old schemas give the rows of links."""
     expected = answer(engines[ReadWay.LINKS].query(text))

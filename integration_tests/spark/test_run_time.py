@@ -270,7 +270,7 @@ def _with_deltas(engine: Engine, sql: str, key: tuple[str, ...], turn: Turn, old
     return Counter([*made.values(), *(row for row in new.elements() if key_of(row) in again)])
 
 
-@pytest.mark.parametrize("shape", cases(QUERIES, 8))
+@pytest.mark.parametrize("shape", cases(QUERIES, 5))
 def test_random_moments_and_zones_lose_nothing(engine: Engine, shape: str) -> None:
     """Keys and deltas, where inputs change, too, and where they do not."""
     chance = random.Random(shape)

@@ -108,7 +108,7 @@ def define(engine: Engine, name: str, content: object) -> None:
     engine.spark.conf.set("spark.sql.ansi.enabled", ansi)
 
 
-@pytest.mark.parametrize("name", cases(DEFINED, 7))
+@pytest.mark.parametrize("name", cases(DEFINED, 5))
 def test_digest_of_a_session_definition_follows_its_content(engine: Engine, name: str) -> None:
     """Defining the same again changes nothing; another content is another digest; runs stay restricted."""
     query, (one, two) = DEFINED[name][1], SETTINGS.get(name, (1, 2))

@@ -146,7 +146,7 @@ _QUERIES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", cases(_QUERIES, 4))
+@pytest.mark.parametrize("text", cases(_QUERIES, 3))
 def test_whole_queries_answer_as_all_files_do(
     engine: Engine, text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
