@@ -94,7 +94,7 @@ class Committer:
         )
         try:
             return self._run(attempt, retries_max)
-        except FileNotFoundError:
+        except (FileNotFoundError, FileMissing):
             self.main.guard.check()  # its folder went away under the write: that is what there is to tell
             raise
         except TablestoreError:

@@ -138,11 +138,14 @@ class FileReader:
         columns: Sequence[str] | None = None,
         *,
         keep: Sequence[str] = (),
+        known: pa.Table | None = None,
         parallel: bool = False,
     ) -> pa.Table:
-        """The rows at `positions`, in that order; only the row groups that hold them are decoded."""
+        """The rows at `positions`, in that order; only the row groups that hold them are decoded. `known`: columns of
+        just these rows whose values the caller has, of the reader's types; they are not read again.
+        """
         with self.open(file) as opened:
-            return opened.read_positions(positions, columns, keep=keep, parallel=parallel)
+            return opened.read_positions(positions, columns, keep=keep, known=known, parallel=parallel)
 
     def read_whole(
         self, files: Sequence[StoredFile], columns: Sequence[str], *, keep: Sequence[str] = ()
@@ -282,9 +285,19 @@ class OpenFile:
         columns: Sequence[str] | None = None,
         *,
         keep: Sequence[str] = (),
+        known: pa.Table | None = None,
         parallel: bool = False,
     ) -> pa.Table:
-        """The rows at `positions`, in that order; only the row groups that hold them are decoded, a step at a time."""
+        """The rows at `positions`, in that order; only the row groups that hold them are decoded, a step at a time.
+        `known` as in FileReader.
+        """
+        if known is not None:
+            wanted = self.reader.schema.field_names if columns is None else columns
+            rest = [name for name in wanted if name not in known.column_names]
+            if not rest and not keep:
+                return known.select(wanted)
+            rows = self.read_positions(positions, rest, keep=keep, parallel=parallel)
+            return _joined(rows, known, [*keep, *wanted])
         names, starts = self.reader.stored_names(self.file, columns, keep), self.parquet.group_starts
         group_of = np.searchsorted(starts, positions, side="right") - 1
         portions = self.parquet.portions(STEP_ROWS, np.unique(group_of).tolist()) or [[]]
@@ -344,6 +357,14 @@ def filtered_rows(rows: pa.Table, picked: Mask) -> pa.Table:
     if count * _TAKEN_SHARE < rows.num_rows:
         return take_rows(rows, np.flatnonzero(picked))
     return rows if count == rows.num_rows else rows.filter(pa.array(picked))
+
+
+def _joined(rows: pa.Table, known: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Columns of these names, of `rows` where it has them."""
+    parts = [rows if name in rows.column_names else known for name in names]
+    fields = [part.field(name) for part, name in zip(parts, names, strict=True)]
+    arrays = [part.column(name) for part, name in zip(parts, names, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=pa.schema(fields))
 
 
 def _rows_of(

@@ -1,7 +1,8 @@
 """Rows in their final order become files of about the target size, while they come: nothing waits but a row group.
 
 CHANGE     when a data file is closed (option target-file-size)
-Steps      pieces → row groups of the table's size → the open file, which is closed at the target size → its facts
+Steps      pieces → row groups of the table's size → the open file, which is closed at the target size → its facts;
+           small files that end together are encoded in memory, written and synced together (finish_together)
 INVARIANT  files, row groups and metadata do not depend on how the rows were cut into pieces (groups that bytes cut
            short may).
 INVARIANT  when the disk refuses a file (StorageError) all files of this writer are deleted: nobody will name them.
@@ -10,22 +11,24 @@ Memory     the pieces that do not fill a row group yet; a file's facts hold no r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, Protocol, Self, TypeVar
 
 import pyarrow as pa
 
 from tablestore_engine.errors import StorageError
-from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.fileio.base import FileIO, NewFile, write_many
 from tablestore_engine.format.data_file import DataFileMeta
 from tablestore_engine.runtime.progress import NO_METER, Meter
-from tablestore_engine.store.files.parquet_output import ParquetOutput
+from tablestore_engine.store.files.parquet_output import ParquetOutput, encode_parquet
 
 GROUP_BYTES_MAX = 512 << 20  # 32-bit offsets of other readers end at 2 GiB
 SAMPLE_ROWS = 8_192  # of a file's first rows: they decide which columns take a dictionary
+SMALL_BYTES = 4 << 20  # a last file of fewer bytes in memory is encoded there: a stream costs more
 P = TypeVar("P")
 
 
@@ -107,6 +110,20 @@ class RollingWriter(Generic[P]):
         """Complete the last file; the end of the block does it too, for a writer that is not finished yet."""
         self._finish()
 
+    def encode_last(self) -> NewFile | None:
+        """The last file, where it is one small row group: complete in `metas`, and the caller writes it."""
+        rows, shape = self._waiting, self._shape
+        if rows is None or self._file is not None or rows.nbytes > SMALL_BYTES:
+            return None
+        if rows.num_rows > min(shape.group_rows, SAMPLE_ROWS):
+            return None
+        (name, path), facts = self._new_path(), shape.facts()
+        data = encode_parquet(rows.cast(shape.schema), dict(shape.options(rows)))
+        facts.add(rows)
+        self._done.append((path, facts.to_meta(name, len(data))))
+        self._waiting = None
+        return NewFile(path, data)
+
     def discard(self) -> None:
         """Delete the files. REQUIRES that no claim was tried with them."""
         for path, meta in self._done:
@@ -159,6 +176,14 @@ class RollingWriter(Generic[P]):
         assert self._file is not None
         self._done.append((self._file.path, self._file.close()))
         self._file = None
+
+
+def finish_together(fileio: FileIO, writers: Sequence[RollingWriter[Any]]) -> None:
+    """Complete the last files of all; they are durable on return. Raises StorageError."""
+    small = [file for one in writers if (file := one.encode_last()) is not None]
+    if small:
+        write_many(fileio, small)
+    fileio.run_together([partial(RollingWriter.finish, one) for one in writers])
 
 
 class _OpenFile:

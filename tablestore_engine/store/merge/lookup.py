@@ -27,6 +27,7 @@ from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.format.data_type import INTEGER_ROOTS
 from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_arrow import field_to_arrow
 from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.parquet_footer import FooterCache
@@ -186,11 +187,36 @@ def fetch(
     columns: Sequence[str] | None,
     *,
     keep: Sequence[str] = (),
+    keys: pl.DataFrame | None = None,
 ) -> pa.Table | None:
-    """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded."""
-    reads = [partial(reader.read_positions, one.file, one.positions, columns, keep=keep) for one in by_file]
+    """The hit rows, file by file; None when there are none. Only row groups that were hit are decoded. `keys`: those
+    that `incoming` counts, where it does.
+    """
+    reads = [
+        partial(
+            reader.read_positions,
+            one.file,
+            one.positions,
+            columns,
+            keep=keep,
+            known=None if keys is None else key_values(reader.schema, keys, one.incoming),
+        )
+        for one in by_file
+    ]
     tables = reader.fileio.run_together(reads)
     return pa.concat_tables(tables) if tables else None
+
+
+def key_values(schema: TableSchema, keys: pl.DataFrame, at: Index) -> pa.Table | None:
+    """Key columns of the rows that `keys` hit, from these keys themselves: a hit has the same values, so nothing has to
+    be decoded. None: their comparable form is not the value.
+    """
+    fields = schema.fields_of(schema.trimmed_primary_keys)
+    if any(field.type.root not in _PLAIN_ROOTS for field in fields):
+        return None
+    taken = keys[at].to_arrow()
+    target = pa.schema([field_to_arrow(field) for field in fields])
+    return taken.rename_columns(target.names).cast(target)
 
 
 def key_range(schema: TableSchema, file: StoredFile) -> tuple[tuple[object, ...], tuple[object, ...]]:

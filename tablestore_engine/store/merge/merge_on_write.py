@@ -34,7 +34,7 @@ from tablestore_engine.lsm.merge_records import IncomingRecords, MergeResult, St
 from tablestore_engine.lsm.sequence_field import SequenceOrder, stored_newer
 from tablestore_engine.store.files.bucket_state import BucketChange, BucketState
 from tablestore_engine.store.files.data_files import DataFiles, RunRows
-from tablestore_engine.store.files.rolling_writer import RollingWriter
+from tablestore_engine.store.files.rolling_writer import RollingWriter, finish_together
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, keys_of_partition
 from tablestore_engine.store.merge.lookup import FileHits, Hits, KeyCache, fetch, find_hits
 from tablestore_engine.store.merge.merge_steps import Batches, MergeStep, find_steps
@@ -102,7 +102,7 @@ def merge_batch(
             if held is not None and is_small and files.fileio.folders is None:
                 log.add(held)  # a copy by the store would have to wait for the run
                 held = None
-            files.fileio.run_together([run.finish, log.finish])
+            finish_together(files.fileio, [run, log])
         changelog = log.metas if held is None else files.copy_as_changelog(state, run.metas)
     except StorageError:
         run.discard()
@@ -209,7 +209,7 @@ def _fetch_old(files: DataFiles, step: MergeStep, masks: dict[str, Mask], target
     columns = old_columns(files, step.batch, target)
     old = None
     if columns is None or columns:
-        old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,))
+        old = fetch(files.reader, hits.by_file, columns, keep=(SEQUENCE_NUMBER,), keys=step.batch.keys)
         old = None if old is None else take_rows(old, hits.order)
     return FoundRows(hits, old, step.absent, _picked_hits(hits, masks))
 

@@ -23,7 +23,7 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.store.files.file_read import FileReader, OpenFile
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
-from tablestore_engine.store.merge.lookup import KeyCache, hits_in
+from tablestore_engine.store.merge.lookup import KeyCache, hits_in, key_values
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import decode_files, result_schema
 
@@ -79,7 +79,8 @@ def _rows_with(reader: FileReader, file: StoredFile, keys: pl.DataFrame, columns
         hits = hits_in(opened, keys, None, columns)
         if not len(hits.positions):
             return result_schema(reader.schema, columns).empty_table()
-        return opened.read_positions(hits.positions, columns, parallel=True)
+        known = key_values(reader.schema, keys, hits.incoming)
+        return opened.read_positions(hits.positions, columns, known=known, parallel=True)
 
 
 def read_some(

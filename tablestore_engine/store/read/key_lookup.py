@@ -30,7 +30,7 @@ from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, sorted_keys
-from tablestore_engine.store.merge.lookup import KeyCache, find_hits, may_hit
+from tablestore_engine.store.merge.lookup import KeyCache, find_hits, key_values, may_hit
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.conformed_rows import conform
@@ -69,9 +69,17 @@ def find_rows(
     # as deletes: nothing but the key is asked of such rows
     for one in route_rows(keys, np.full(keys.num_rows, RowKind.DELETE, np.int8), routed_by or schema):
         files = groups.get((one.partition_bytes, one.bucket), ())
-        hits = find_hits(reader, files, sorted_keys(one.rows, schema), cache, remembers=False)
+        wanted = sorted_keys(one.rows, schema)
+        hits = find_hits(reader, files, wanted, cache, remembers=False)
         reads = [
-            partial(reader.read_positions, hit.file, hit.positions, columns, parallel=True)
+            partial(
+                reader.read_positions,
+                hit.file,
+                hit.positions,
+                columns,
+                known=key_values(schema, wanted, hit.incoming),
+                parallel=True,
+            )
             for hit in hits.by_file
         ]
         found += fileio.run_together(reads)

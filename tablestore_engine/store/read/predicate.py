@@ -195,10 +195,11 @@ def matching(wanted: Predicate, rows: pa.Table, types: Mapping[str, DataType]) -
             return _true(pc.invert(found) if negated else found)
         case Compare(column, operator, value):
             stored = comparable_column(rows.column(column), types[column])
-            truth = _true(_KERNELS[operator](stored, pa.scalar(value)))
-            if operator in _ABOVE and pa.types.is_floating(stored.type):
-                truth |= _true(pc.is_nan(stored))
-            return truth
+            if operator in _ABOVE and pa.types.is_floating(
+                stored.type
+            ):  # NaN, which is below no number, is above all
+                return _true(pc.invert(_KERNELS[_OPPOSITE[operator]](stored, pa.scalar(value))))
+            return _true(_KERNELS[operator](stored, pa.scalar(value)))
 
 
 def _true(answer: pa.ChunkedArray) -> Mask:

@@ -14,7 +14,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
@@ -92,11 +92,19 @@ class TextCondition:
     """A filter as SQL text. Implements RowCondition."""
 
     text: str
+    _bound: list[PredicateCondition] = field(default_factory=list, compare=False, repr=False)
 
     def bind(self, schema: TableSchema) -> PredicateCondition:
-        """Raises FixRequest TS1564 for text that is no filter, TS1565 for columns and literals that do not fit."""
-        binder = _Binder(self.text, schema)
-        return PredicateCondition(binder.bind(tree.parse_filter(self.text), wanted=True), schema)
+        """Once for the same schema, so that a scan is checked and run with one parse.
+
+        Raises FixRequest TS1564 for text that is no filter, TS1565 for columns and literals that do not fit.
+        """
+        bound = next((one for one in self._bound if one.schema is schema), None)
+        if bound is None:
+            predicate = _Binder(self.text, schema).bind(tree.parse_filter(self.text), wanted=True)
+            bound = PredicateCondition(predicate, schema)
+            self._bound[:] = [bound]
+        return bound
 
 
 def _columns_of(predicate: Predicate) -> frozenset[str]:
@@ -197,7 +205,9 @@ class _Binder:
     def _compared_exactly(self, column: DataField, operator: Operator, literal: tree.Literal) -> Predicate:
         if literal.kind != "number" or "e" in literal.text.lower():
             raise self._misfit(column, literal)
-        return _on_grid(column, operator, Fraction(literal.text), _NumberGrid(column))
+        digits = literal.text.removeprefix("-")
+        number = int(literal.text) if digits.isdecimal() else Fraction(literal.text)
+        return _on_grid(column, operator, number, _NumberGrid(column))
 
     def _micros(self, column: DataField, literal: tree.Literal) -> Fraction:
         if literal.kind not in ("timestamp", "text"):
@@ -247,7 +257,9 @@ class _NumberGrid:
     def __init__(self, column: DataField) -> None:
         type_ = column.type
         self.scale = (type_.scale or 0) if type_.root == "DECIMAL" else 0
-        self.step = Fraction(1, int(10**self.scale))
+        self.step: Fraction | int = 1  # fractions take ten times as long
+        if self.scale:
+            self.step = Fraction(1, int(10**self.scale))
         if type_.root == "DECIMAL":
             self.high = int(10 ** (type_.precision or 38)) - 1
             self.low = -self.high
@@ -278,10 +290,10 @@ class _TimeGrid:
 
 
 def _on_grid(
-    column: DataField, operator: Operator, number: Fraction, grid: _NumberGrid | _TimeGrid
+    column: DataField, operator: Operator, number: Fraction | int, grid: _NumberGrid | _TimeGrid
 ) -> Predicate:
     """A comparison with a number that no value of the column may equal, by the nearest value below it."""
-    steps = math.floor(number / grid.step)
+    steps = int(number // grid.step)
     is_exact = number == steps * grid.step
     every_value = Missing(column.name, negated=True)
     if steps > grid.high or (steps < grid.low):

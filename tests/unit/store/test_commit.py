@@ -17,6 +17,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.store.commit.commit import Committer
 from tablestore_engine.store.commit.snapshot_claim import MainDestination, OvertakenError
 from tablestore_engine.store.commit.snapshot_files import Planned
+from tablestore_engine.store.files.rolling_writer import SAMPLE_ROWS
 from tablestore_engine.store.table_context import committer_of
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteRequest
@@ -182,14 +183,14 @@ def test_a_failing_hint_does_not_fail_the_commit(tmp_path: Path) -> None:
 def test_torn_and_failing_writes_leave_the_table_as_it_was(tmp_path: Path) -> None:
     """Whatever file write fails or tears, the error comes out, and a later write is right."""
     put(make_table(tmp_path), row(1))
-    for part in ("/index/", "/manifest/manifest-list", "/manifest/manifest", "/manifest/index"):
+    for part in ("data-", "/index/", "/manifest/manifest-list", "/manifest/manifest", "/manifest/index"):
         for kind in FaultKind:
             store = faulty(tmp_path, Fault(kind, "write", part))
             with pytest.raises(InjectedFaultError):
                 put(store, row(1, "x"), row(2))
     for kind in FaultKind:
-        with pytest.raises(InjectedFaultError):
-            put(faulty(tmp_path, Fault(kind, "open_output", "data-")), row(1, "x"))
+        with pytest.raises(InjectedFaultError):  # more rows than are encoded in memory
+            put(faulty(tmp_path, Fault(kind, "open_output", "data-")), *map(row, range(SAMPLE_ROWS + 1)))
     clean = open_table(tmp_path)
     assert (clean.snapshots.list_ids(), rows_of(clean)) == ((1,), [row(1)])
     put(clean, row(1, "y"))

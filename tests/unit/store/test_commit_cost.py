@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,3 +90,38 @@ def test_a_commit_looks_at_its_table_a_bounded_number_of_times(tmp_path: Path) -
     cost = _costs_at(tmp_path, 10)[1]
     asked = {kind: cost[kind] for kind in ("read", "exists", "exists_file", "list", "names listed")}
     assert asked == {"read": 15, "exists": 0, "exists_file": 13, "list": 7, "names listed": 3}
+
+
+@pytest.mark.folders
+def test_a_commit_syncs_each_file_and_each_folder_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An update in two buckets: files, then their folders, then the claim and LATEST, each with its folder."""
+    store = make_table(tmp_path, options={"bucket": "2", "deletion-vectors.enabled": "true"})
+    for n in (1, 2):
+        put(store, *(row(key, n=n) for key in range(16)))
+    synced: list[str] = []
+    real = os.fsync
+
+    def spy(handle: int) -> None:
+        synced.append(os.path.relpath(os.readlink(f"/proc/self/fd/{handle}"), store.snapshots.layout.root))
+        real(handle)
+
+    monkeypatch.setattr(os, "fsync", spy)
+    put(store, *(row(key, n=3) for key in range(16)))
+    kinds = Counter(re.sub(r"[0-9a-f]{8}-.*|-[0-9]+\..*", "", one) for one in synced)
+    assert kinds == {
+        **dict.fromkeys(["bucket-0", "bucket-1", "index", "manifest"], 1),
+        **{f"bucket-{n}/{kind}-": 1 for n in (0, 1) for kind in ("data", "changelog")},
+        "index/index-": 2,
+        "manifest/manifest-": 2,
+        "manifest/manifest-list-": 3,
+        "manifest/index-manifest-": 1,
+        "snapshot/.snapshot": 1,
+        "snapshot/.LATEST.": 1,
+        "snapshot": 2,
+    }
+    assert sum(kinds.values()) == 20
+    for bucket in ("bucket-0", "bucket-1"):
+        files = [at for at, one in enumerate(synced) if one.startswith(f"{bucket}/")]
+        assert max(files) < synced.index(bucket) < synced.index("snapshot")

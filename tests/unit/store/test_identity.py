@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from tablestore_engine.catalog.filesystem import FilesystemCatalog
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.errors import FixRequest, RetryError, TablestoreError
-from tablestore_engine.fileio.base import FolderStore
+from tablestore_engine.fileio.base import FolderStore, NewFile
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
@@ -269,11 +267,10 @@ def test_a_folder_with_snapshots_but_no_schema_is_no_place_for_a_table(tmp_path:
 class DroppingFileIO(LocalFileIO):
     """Somebody drops the table while a file of it is written."""
 
-    @contextmanager
-    def open_output(self, path: str) -> Iterator[pa.NativeFile]:
-        """As LocalFileIO, but the folder is gone at the end."""
-        with super().open_output(path) as sink:
-            yield sink
+    def write_many(self, files: Sequence[NewFile]) -> None:
+        """As LocalFileIO, but the folder of data files is gone at the end."""
+        super().write_many(files)
+        if "/bucket-" in files[0].path:
             catalog_of(Path(self.root)).drop_table(NAME)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from tablestore_engine.format.data_file import SEQUENCE_NUMBER
 from tablestore_engine.lsm.key_order import key_at, order_columns
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.merge import lookup
+from tablestore_engine.store.merge.bucket_keys import sorted_keys
 from tablestore_engine.store.merge.lookup import KeyCache, fetch, find_hits, key_range
 from tests.unit.store.bucket_world import World, make_schema
 
@@ -45,6 +47,8 @@ def test_hits_and_rows(world: World, keys: list[int], cached: bool) -> None:
         assert [keys[at] for at in hits.incoming] == [key for key in keys if key in range(0, 1000, 2)]
         rows = fetch(world.files.reader, hits.by_file, None)
         found = [] if rows is None else rows.to_pylist()
+        frame = order_columns(pa.table({"id": pa.array(keys, pa.int64())}), ("id",))
+        assert rows == fetch(world.files.reader, hits.by_file, None, keys=frame)
         assert found == [{"id": keys[at], "v": str(keys[at] // 2)} for at in hits.incoming]
 
 
@@ -135,3 +139,36 @@ def test_key_range_of_integers_and_texts_is_that_of_keys(tmp_path: Path, low: tu
     rows = world.table([dict(zip(("id", "k"), one, strict=True)) for one in (low, high)])
     frame = order_columns(rows, ("id", "k"))
     assert key_range(world.schema, world.state.files[0]) == (key_at(frame, 0), key_at(frame, 1))
+
+
+@pytest.mark.parametrize(
+    ("types", "values"),
+    [
+        ({"id": "INT", "k": "STRING"}, [(-1, ""), (0, "é"), (0, "ﬀ"), (2**31 - 1, "a" * 300)]),
+        ({"id": "TINYINT"}, [(-128,), (0,), (127,)]),
+        ({"id": "BIGINT", "k": "SMALLINT"}, [(-(2**63), -1), (5, 0), (5, 1), (2**63 - 1, 2**15 - 1)]),
+        ({"id": "DECIMAL(5, 2)", "k": "INT"}, [(Decimal("-1.50"), 1), (Decimal("2.00"), 2)]),
+        ({"id": "DOUBLE"}, [(-0.0,), (0.0,), (1.5,)]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("columns", [None, ("v",), ("v", "id"), ("id",)])
+def test_rows_with_the_values_of_their_keys_equal_rows_that_are_decoded(
+    tmp_path: Path,
+    types: dict[str, str],
+    values: list[tuple[object, ...]],
+    columns: tuple[str, ...] | None,
+) -> None:
+    """Key columns taken from the keys have the values, types and places of those in the file."""
+    world = World(tmp_path, make_schema({**types, "v": "INT"}, keys=tuple(types)))
+    rows = [dict(zip(types, one, strict=True)) for one in values]
+    world.upsert([{**one, "v": number} for number, one in enumerate(rows)])
+    frame = sorted_keys(world.table([{**one, "v": None} for one in rows]), world.schema)
+    hits = find_hits(world.files.reader, world.state.files, frame, None)
+    for keep in ((), (SEQUENCE_NUMBER,)):
+        whole = fetch(world.files.reader, hits.by_file, columns, keep=keep)
+        assert whole is not None
+        assert whole.num_rows == len(values)
+        quick = fetch(world.files.reader, hits.by_file, columns, keep=keep, keys=frame)
+        assert quick == whole
+        assert quick.schema.equals(whole.schema, check_metadata=True)
