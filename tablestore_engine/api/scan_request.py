@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
-import pyarrow.compute as pc
-
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from tablestore_engine.store.rows.row_condition import RowCondition
 
 _MOST_ROWS = 2**63 - 1  # Arrow counts rows in 64 bits
@@ -46,6 +46,7 @@ class ScanRequest:
 def condition_of(wanted: Filter) -> RowCondition:
     """The filter as a condition of rows. Raises FixRequest TS1569 for an object that is none."""
     import polars as pl
+    import pyarrow.compute as pc
 
     from tablestore_engine.store.read.expression_condition import ExpressionCondition
     from tablestore_engine.store.read.text_condition import TextCondition

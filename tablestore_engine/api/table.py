@@ -30,7 +30,6 @@ from tablestore_engine.format.snapshot import Snapshot
 from tablestore_engine.runtime.moments import DAY_MS
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.store.metadata.commit_history import find_row_commit, rows_version
-from tablestore_engine.stream.table_stream import INTERVAL_S
 from tablestore_engine.warehouse.write_report import WriteReport
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         batch_rows: int | None = None,
         read_mode: str | None = None,
         normalize: bool | None = None,
-        interval_s: float = INTERVAL_S,
+        interval_s: float = 1.0,
         stop: threading.Event | None = None,
         wait: Callable[[float], bool] | None = None,
     ) -> TableStream:

@@ -9,7 +9,6 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.format.snapshot import Snapshot
@@ -18,6 +17,8 @@ from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.warehouse.write_report import WriteReport
 
 if TYPE_CHECKING:
+    import pyarrow.compute as pc
+
     from tablestore_engine.format.schema import TableSchema
     from tablestore_engine.store.expiry.expire_partitions import PartitionReport
     from tablestore_engine.store.iceberg_metadata.iceberg_sync import IcebergReport
@@ -149,6 +150,8 @@ class TableStates(TableHandle):
 
 
 def _equal_to(schema: TableSchema, partition: Mapping[str, object]) -> pc.Expression:
+    import pyarrow.compute as pc
+
     from tablestore_engine.format.type_arrow import type_to_arrow
     from tablestore_engine.store.write.write_request import static_values
 

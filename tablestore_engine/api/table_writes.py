@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore_engine.api.scan_request import Filter, condition_of
 from tablestore_engine.api.table_handle import TableHandle
@@ -106,6 +105,8 @@ class TableWrites(TableHandle):
         >>> orders.scan().to_polars()["id"].to_list()
         [3]
         """
+        import pyarrow.compute as pc
+
         from tablestore_engine.store.rows.row_filter import MatchingRows
 
         if isinstance(where, str | pc.Expression):

@@ -17,14 +17,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablestore_engine.spark.lazy_session import LazySession
-from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.tasks.bucket_task import BucketTask
-from tablestore_engine.store.tasks.task_runner import FileAccess, run_tasks
+from tablestore_engine.store.tasks.task_runner import run_tasks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from tablestore_engine.spark.task_outcomes import Outcome
+    from tablestore_engine.store.files.bucket_state import BucketChange
+    from tablestore_engine.store.tasks.bucket_task import BucketTask
+    from tablestore_engine.store.tasks.task_runner import FileAccess
 
 
 @dataclass(frozen=True)

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from tablestore_engine.errors import TablestoreError
-from tablestore_engine.log.sink import SentChanges
 from tablestore_engine.spark.lazy_session import LazySession
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from tablestore_engine.log.sink import SentChanges
     from tablestore_engine.spark.shard_task import ShardTask
 
     RunShards = Callable[[Sequence[ShardTask]], list[SentChanges | None]]

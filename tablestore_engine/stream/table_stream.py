@@ -23,14 +23,12 @@ if TYPE_CHECKING:
     from tablestore_engine.stream.change_source import ChangeSource
     from tablestore_engine.stream.consumer_progress import ConsumerProgress
 
-INTERVAL_S = 1.0
-
 
 @dataclass(frozen=True)
 class Pace:
     """`wait(seconds)` returns early, and True, once `stop` is set; a test gives another one."""
 
-    interval_s: float = INTERVAL_S
+    interval_s: float = 1.0
     stop: threading.Event = field(default_factory=threading.Event)
     wait: Callable[[float], bool] | None = None
 

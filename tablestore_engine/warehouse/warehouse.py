@@ -48,7 +48,6 @@ from tablestore_engine.warehouse.commit_steps import (
     Sends,
 )
 from tablestore_engine.warehouse.iceberg_follower import IcebergMetadata
-from tablestore_engine.warehouse.log.former_logs import FormerLogs
 from tablestore_engine.warehouse.log.logs import Logs
 from tablestore_engine.warehouse.maintenance.expiry import Expiry
 from tablestore_engine.warehouse.maintenance.partition_expiry import PartitionExpiry
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from tablestore_engine.store.expiry.expire_partitions import PartitionReport
     from tablestore_engine.store.rows.row_condition import RowCondition
     from tablestore_engine.store.write.requested_compaction import CompactionReport, CompactionRequest
+    from tablestore_engine.warehouse.log.former_logs import FormerLogs
     from tablestore_engine.warehouse.maintenance.compact_report import CompactReport
     from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
     from tablestore_engine.warehouse.write.incoming import Incoming
@@ -122,7 +122,6 @@ class Warehouse:
             self.logs,
             PartitionExpiry(catalog, self.stores, self.run_commit, catalog.runtime),
         )
-        self.former_logs = FormerLogs(catalog, self.logs)
 
     def on_branch(self, name: str, *, makes_branches: bool = False) -> Warehouse:
         """The same with its tables on a branch; those without it are only read, or with `makes_branches` get it with
@@ -132,7 +131,7 @@ class Warehouse:
         found = None if makes_branches else self._on_branches.get(name)
         if found is None:
             found = copy(self)
-            for made in ("orphans", "writer"):
+            for made in ("orphans", "former_logs", "writer"):
                 found.__dict__.pop(made, None)
             found._set_up(replace(self.catalog, branch=name, makes_branches=makes_branches))
             if not makes_branches:
@@ -145,6 +144,13 @@ class Warehouse:
         from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 
         return Orphans(self.catalog)
+
+    @cached_property
+    def former_logs(self) -> FormerLogs:
+        """Logs of tables that are gone."""
+        from tablestore_engine.warehouse.log.former_logs import FormerLogs
+
+        return FormerLogs(self.catalog, self.logs)
 
     @cached_property
     def writer(self) -> TableWriter:

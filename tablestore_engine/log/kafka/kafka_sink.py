@@ -288,21 +288,22 @@ class KafkaSystem:
         """Raises Unsupported TS1163, TS1700, TS1764, FixRequest TS1701, TS1737, TS1762, TS1763, TS1766, TS1774,
         TS1775.
         """
-        from tablestore_engine.log.log_formats import check_types
-
         if table.schema.options.get("log.system") == _SYSTEM:
+            from tablestore_engine.log.log_formats import check_types
+
             check_types(table.schema.fields, table.name)
         return self._sink(table)
 
     def _sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
-        from tablestore_engine.log.avro_schema import avro_schemas
-        from tablestore_engine.log.kafka.kafka_log import KafkaLog
         from tablestore_engine.log.kafka.settings import resolve_log
 
         options, is_keyed = table.schema.options, table.schema.is_keyed
         settings = resolve_log(options, self.client, table=table.name, is_keyed=is_keyed, place=table.place)
         if settings is None:
             return None
+        from tablestore_engine.log.avro_schema import avro_schemas
+        from tablestore_engine.log.kafka.kafka_log import KafkaLog  # with Kafka's client
+
         schemas = avro_schemas(table.schema, settings.topic, settings.formats)
         log = KafkaLog(replace(settings, schemas=schemas), self.runtime)
         found = tuple(KafkaSink(shard, self.say) for shard in log.all_shards())

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tablestore_engine.errors import TablestoreError, Unsupported
 from tablestore_engine.fileio.base import FileIO
@@ -48,7 +47,8 @@ def read_stored(fileio: FileIO, path: str, schema: TableSchema) -> Iterator[pa.T
 
 
 def _read_orc(source: pa.NativeFile, schema: TableSchema) -> Iterator[pa.Table]:
-    from pyarrow import orc  # noqa: PLC0415 -- few tables need it, and it is a library of its own
+    import pyarrow.compute as pc  # noqa: PLC0415 -- few tables need either, and both take long to load
+    from pyarrow import orc  # noqa: PLC0415
 
     file = orc.ORCFile(source)
     stored: pa.Schema = file.schema

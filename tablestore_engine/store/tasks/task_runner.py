@@ -25,24 +25,21 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_file import SOURCE_COMPACT
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.progress import NO_METER, Meter
-from tablestore_engine.store.files.bucket_state import BucketChange
-from tablestore_engine.store.tasks.bucket_task import (
-    Append,
-    BucketTask,
-    ClusterFiles,
-    CompactLevelZero,
-    CompactRuns,
-    CompactSmallFiles,
-    Replace,
-    Rescale,
-    RestoreBucket,
-    Upsert,
-)
 
 if TYPE_CHECKING:
+    from tablestore_engine.store.files.bucket_state import BucketChange
     from tablestore_engine.store.files.data_files import DataFiles
     from tablestore_engine.store.merge.lookup import KeyCache
+    from tablestore_engine.store.tasks.bucket_task import (
+        Append,
+        BucketTask,
+        CompactLevelZero,
+        RestoreBucket,
+        Upsert,
+    )
     from tablestore_engine.store.tasks.prepublish_rows import TaskReceiver
+
+    RunTasks = Callable[[Sequence[BucketTask], "FileAccess"], list[BucketChange]]
 
 THREADS_MAX = 4
 
@@ -60,9 +57,6 @@ class FileAccess:
     meter: Meter = NO_METER
 
 
-RunTasks = Callable[[Sequence[BucketTask], FileAccess], list[BucketChange]]
-
-
 def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
     """Perform one task; the caller commits the change.
 
@@ -74,6 +68,17 @@ def run_task(task: BucketTask, access: FileAccess) -> BucketChange:
     from tablestore_engine.store.merge.compact_small_files import compact_small_files
     from tablestore_engine.store.merge.replace_rows import replace_rows
     from tablestore_engine.store.merge.rescale_rows import rescale_rows
+    from tablestore_engine.store.tasks.bucket_task import (
+        Append,
+        ClusterFiles,
+        CompactLevelZero,
+        CompactRuns,
+        CompactSmallFiles,
+        Replace,
+        Rescale,
+        RestoreBucket,
+        Upsert,
+    )
 
     files = _files(task, access)
     match task:
@@ -167,6 +172,7 @@ def run_group(tasks: Sequence[BucketTask], access: FileAccess) -> list[BucketCha
     if len(tasks) == 1:
         return [run_and_hand_on(tasks[0], access)]
     from tablestore_engine.store.merge.merge_buckets import BucketRows, merge_buckets
+    from tablestore_engine.store.tasks.bucket_task import Upsert
 
     upserts = [task for task in tasks if isinstance(task, Upsert)]
     rows = [
@@ -208,6 +214,8 @@ def _upsert(files: DataFiles, task: Upsert, cache: KeyCache | None) -> BucketCha
 
 
 def _append(files: DataFiles, task: Append) -> BucketChange:
+    from tablestore_engine.store.files.bucket_state import BucketChange
+
     return BucketChange(
         task.state.partition_bytes,
         task.state.bucket,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import stat
+import subprocess
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pyspark
@@ -14,6 +16,7 @@ import pytest
 from pyspark import SparkConf
 
 from tablestore_engine.errors import Unsupported
+from tablestore_engine.runtime.java import find_java
 from tablestore_engine.runtime.scratch import ScratchPlace
 from tablestore_engine.spark import session
 from tablestore_engine.spark.jvm_launch import _properties_file
@@ -52,6 +55,23 @@ def test_the_users_conf_wins(tmp_path: Path) -> None:
     assert "spark.sql.shuffle.partitions" not in spark_conf(
         SparkSettings(master="spark://host:7077"), tmp_path, ""
     )
+
+
+def test_the_second_compiler_of_a_local_driver_waits_and_the_users_flag_wins(tmp_path: Path) -> None:
+    """The Java of this machine takes the flags as they are, and the last one of a name."""
+    java, settings = find_java(), SparkSettings(master="local[1]")
+    flags = session.driver_flags(settings, java)
+    own = "-XX:Tier4CompileThreshold=15000"
+    conf = spark_conf(replace(settings, conf={"spark.driver.extraJavaOptions": own}), tmp_path, flags)
+    command = [
+        f"{java.home}/bin/java",
+        *conf["spark.driver.extraJavaOptions"].split(),
+        "-XX:+PrintFlagsFinal",
+    ]
+    done = subprocess.run([*command, "-version"], check=True, capture_output=True, text=True)
+    said = dict(re.findall(r"(Tier4\w+Threshold) += (\d+)", done.stdout))
+    assert (said["Tier4InvocationThreshold"], said["Tier4CompileThreshold"]) == ("50000", "15000")
+    assert "Tier4" not in session.driver_flags(SparkSettings(master="spark://host:7077"), java)
 
 
 @pytest.mark.parametrize(
