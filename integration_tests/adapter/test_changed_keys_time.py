@@ -100,6 +100,7 @@ def check(shop: Shop, clock: Clock, name: str) -> None:
     assert Counter(shop.rows(f"select * from demo.{name}")) == Counter(tuple(row) for row in wanted), name
 
 
+@pytest.mark.nightly  # by day spark/test_run_time.py; inputs and time that change together
 def test_time_alone_changes_rows_and_nothing_else_is_evaluated(feed: Shop, clock: Clock) -> None:
     """No input changed: days later rows leave and enter. In the same moment, and if no row differs, nothing is written.
     The log line and run_results.json have the moment.

@@ -16,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -55,10 +55,7 @@ class Done:
 
 
 class Project:
-    """A copy of the project at `source` in `folder`, over the warehouse `folder`/warehouse.
-
-    `without`: models that are left out.
-    """
+    """A copy of the project at `source` in `folder`, over the warehouse `folder`/warehouse."""
 
     def __init__(
         self,
@@ -66,12 +63,9 @@ class Project:
         folder: Path,
         variables: Mapping[str, str],
         conf: Mapping[str, str],
-        without: Collection[str] = (),
     ) -> None:
         self.folder, self._variables = folder, variables
         shutil.copytree(source, folder, dirs_exist_ok=True)
-        for path in [path for path in (folder / "models").rglob("*.sql") if path.stem in without]:
-            path.unlink()
         outputs = {
             target: {"type": "tablestore", "warehouse": "./warehouse", "schema": target, "threads": 1,
                      "spark": {"master": "local[2]", "conf": dict(conf)}}

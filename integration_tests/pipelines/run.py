@@ -14,7 +14,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from integration_tests.pipelines.feed import Feed
@@ -39,10 +39,9 @@ def history(
     conf: Mapping[str, str],
     kills: int = 0,
     full_each: int = 1,
-    without: Collection[str] = (),
 ) -> Played:
-    """One, in a folder that is empty; `without`: models of the project that are left out."""
-    project = Project(feed.project, folder, feed.variables, conf, without)
+    """One, in a folder that is empty."""
+    project = Project(feed.project, folder, feed.variables, conf)
     settings = SparkSettings("local[2]", conf=conf)
     return play(feed, project, settings, batches=batches, seed=seed, kills=kills, full_each=full_each)
 

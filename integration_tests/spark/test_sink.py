@@ -57,6 +57,7 @@ def rows_of(shop: Shop, name: str = "demo.copy") -> list[tuple[int, str]]:
     )
 
 
+@pytest.mark.nightly  # by day a batch that comes again, and test_source.py
 def test_a_table_is_followed_into_another(shop: Shop) -> None:
     """Inserts, updates and deletes arrive, a commit for each batch under the query's name; nothing new, no snapshot."""
     frame = shop.stream(**ALL, maxSnapshotsPerTrigger="1", **{"scan.mode": "earliest"}).drop("_snapshot_id")

@@ -13,7 +13,7 @@ import pytest
 from integration_tests.spark.star_schemas import MODELS, StarModel, fill
 from integration_tests.spark.traced_world import collected_keys
 from tablestore_engine.api import ChangesBetween, Engine, SparkSettings, TableVersion
-from tests.doses import case_rows, cases
+from tests.doses import cases
 
 SEED = 7
 
@@ -99,25 +99,23 @@ join demo.supplier on s_suppkey = l_suppkey join demo.nation on s_nationkey = n_
 group by n_name"""
 
 
+@pytest.mark.nightly  # by day test_traced_query.py, and tests/laws/test_node_trace_laws.py for each node kind
 @pytest.mark.parametrize(
     ("key", "comma", "joins", "reads"),
-    case_rows(
-        [
-            (
-                "c_custkey",
-                COMMA,
-                JOINS,
-                {"demo.lineitem": ("demo.customer", "demo.orders"), "demo.orders": (), "demo.customer": ()},
-            ),
-            (
-                "n_name",
-                COMMA_CROSS,
-                JOINS_CROSS,
-                {"demo.part": ("demo.lineitem", "demo.nation", "demo.supplier")},
-            ),
-        ],
-        1,
-    ),
+    [
+        (
+            "c_custkey",
+            COMMA,
+            JOINS,
+            {"demo.lineitem": ("demo.customer", "demo.orders"), "demo.orders": (), "demo.customer": ()},
+        ),
+        (
+            "n_name",
+            COMMA_CROSS,
+            JOINS_CROSS,
+            {"demo.part": ("demo.lineitem", "demo.nation", "demo.supplier")},
+        ),
+    ],
 )
 def test_comma_join_is_followed_as_the_same_query_with_join(
     world: World, key: str, comma: str, joins: str, reads: dict[str, tuple[str, ...]]

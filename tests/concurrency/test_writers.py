@@ -42,7 +42,7 @@ def finish(processes: list[subprocess.Popen[bytes]]) -> None:
         assert process.returncode == 0, error.decode()[-2000:]
 
 
-@pytest.mark.parametrize("writers", [pytest.param(2, marks=pytest.mark.nightly), 4])
+@pytest.mark.parametrize("writers", [2, pytest.param(4, marks=pytest.mark.nightly)])
 def test_writers_on_one_bucket_all_succeed(tmp_path: Path, writers: int) -> None:
     """Each commit is one snapshot; changelogs, applied in order, give the final rows."""
     make_table(tmp_path, runtime=SYSTEM)
