@@ -1,296 +1,359 @@
-"""How the time of each operation grows with rows, snapshots and partitions, beside its limit in the same run.
+"""How each operation grows with rows, snapshots and partitions: one table, and the exponent of each operation.
 
-Steps      1 a table with that history  2 upserts of 100 rows and commits of one new row, through Python  3 the same
-           final rows as plain parquet, made without our code  4 open, scan through Python  5 scan, point query and one
-           partition through Spark
-Limits     a write: pyarrow sorts the same rows into one parquet file and syncs it. Open: pyarrow lists the plain files
-           and counts their rows. Reads: pyarrow and Spark on the plain files.
-INVARIANT  rows and sums of ours and of the plain rows are those of the input, or the run fails.
-Usage      part of `make bench`; alone: python -m benchmarks.growth [--small] [--no-spark]
+Steps      for each point of an axis: a table of so many rows, snapshots and partitions → upserts → reads, diff, verify
+           → expire → the exponents → docs/performance.json, key "growth"
+Exponent   the slope of the line through (log size, log processor seconds) of all points, by least squares: 0 is
+           constant, 1 linear. `end`: the slope between the last two points, where fixed costs weigh least.
+INVARIANT  counts and sums of every read are those of numpy, and verify finds nothing, or the run fails.
+WHY        exponents are of processor seconds (this process and those that it started, Spark among them): other work on
+           the machine changes them little. Wall seconds stand in the table.
+Usage      python -m benchmarks.growth [--axis rows|snapshots|partitions]... [--small] [--no-write]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
+import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks.data import checksum, rows_of
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 
 T = TypeVar("T")
-REPEATS = 5
-CHANGED, STORED = 100, 80  # rows of an upsert, and how many of them have a stored key
-HISTORY_ROWS = 10  # new rows of each commit of the history
-_UNIT = 250_000
-_PLACE = "place"
-_ALL_PARTITIONS = 10_000  # pyarrow refuses to write more than 1,024 of them unless it is told
-
-
-class SheetLike(Protocol):
-    """Where figures go."""
-
-    seconds: dict[str, list[float]]
-    facts: dict[str, object]
-
-    def time(self, name: str, work: Callable[[], T]) -> T:
-        """Run and note."""
-
-    def median(self, name: str) -> float:
-        """Of what was noted."""
+Keys = npt.NDArray[np.int64]
+RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
+OPERATIONS = (
+    "load", "upsert", "100 rows", "open", "scan", "aggregate", "key", "diff", "verify", "expire",
+)  # fmt: skip
+REPEATS, ENOUGH_SECONDS = 3, 6.0  # an operation is repeated while it has taken less than this in all
+CHANGED, STORED = 100, 80  # rows of a small upsert, and how many of them have a stored key
+HISTORY_ROWS = 10  # rows of each commit of the history, all of them new
+PLACE = "place"
+_UNIT, _PIECE = 250_000, 4_000_000
+_OPTIONS = {"tablestore.expire-on-commit": "false", "tablestore.expire-grace": "0 s"}
+_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Point:
-    """`partitions` 0: the table has none. `rows`: of the load, the history comes on top."""
+    """`partitions` 0: the table has none. `rows` are those of the load; `changed`: those of an upsert."""
 
-    series: str
+    axis: str
     rows: int = _UNIT
     snapshots: int = 1
     partitions: int = 0
+    changed: int = _UNIT // 20
 
     @property
-    def name(self) -> str:
-        """As it stands in the figures."""
-        return f"{getattr(self, self.series):,} {self.series}"
+    def size(self) -> int:
+        """Along the axis."""
+        return int(getattr(self, self.axis))
 
 
-POINTS = (
-    *(Point("rows", rows=_UNIT * times) for times in (1, 4, 16)),
-    *(Point("snapshots", snapshots=count) for count in (1, 100, 1_000)),
-    *(Point("partitions", partitions=count) for count in (1, 100, 2_000)),
-)
-SMALL = (
-    *(Point("rows", rows=5_000 * times) for times in (1, 4, 16)),
-    *(Point("snapshots", rows=5_000, snapshots=count) for count in (1, 10, 40)),
-    *(Point("partitions", rows=5_000, partitions=count) for count in (1, 5, 25)),
-)
+def points_of(
+    unit: int, rows: Sequence[int], snapshots: Sequence[int], partitions: Sequence[int]
+) -> list[Point]:
+    """An upsert has a twentieth of the rows; on the axis of partitions a fifth of them, so that it meets them all."""
+    return [
+        *(Point("rows", rows=unit * times, changed=unit * times // 20) for times in rows),
+        *(Point("snapshots", rows=unit, snapshots=count, changed=unit // 20) for count in snapshots),
+        *(
+            Point("partitions", rows=2 * unit, partitions=count, changed=2 * unit // 5)
+            for count in partitions
+        ),
+    ]
+
+
+POINTS = points_of(_UNIT, (1, 4, 16, 80), (1, 100, 10_000), (1, 100, 1_000, 20_000))
+SMALL = points_of(10_000, (1, 4, 16), (1, 5, 25), (1, 5, 25))
 
 
 @dataclass
-class _Subject:
-    """One table, and every table of rows that was written into it, in order."""
+class Sheet:
+    """Wall and processor seconds of each operation at one point."""
 
-    sheet: SheetLike
+    wall: dict[str, list[float]] = field(default_factory=dict)
+    cpu: dict[str, list[float]] = field(default_factory=dict)
+
+    def time(self, operation: str, work: Callable[[], T]) -> T:
+        """Run and note."""
+        before, started = processor_seconds(), time.monotonic()
+        made = work()
+        self.wall.setdefault(operation, []).append(time.monotonic() - started)
+        self.cpu.setdefault(operation, []).append(processor_seconds() - before)
+        return made
+
+    def again(self, operation: str) -> bool:
+        """Whether to measure it once more."""
+        took = self.wall.get(operation, [])
+        return len(took) < REPEATS and sum(took) < ENOUGH_SECONDS
+
+    def medians(self) -> dict[str, dict[str, float]]:
+        """Operation → wall and processor seconds."""
+        return {
+            one: {
+                "seconds": round(statistics.median(self.wall[one]), 4),
+                "cpu": round(statistics.median(self.cpu[one]), 4),
+            }
+            for one in self.wall
+        }
+
+
+def processor_seconds() -> float:
+    """Of this process and of all that it started and that still run; of those that ended, what was waited for."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                words = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            parents[int(name)], ticks[int(name)] = int(words[1]), sum(int(word) for word in words[11:15])
+    others, me = 0, os.getpid()
+    for process, used in ticks.items():
+        above = process
+        while above not in (0, me):
+            above = parents.get(above, 0)
+        others += used * (above == me and process != me)
+    return others / _TICKS + time.process_time()
+
+
+@dataclass
+class Subject:
+    """One table, and what it has to hold: `quantity` by key, keys are 0, 1, …"""
+
     point: Point
     engine: Engine
     folder: Path
-    written: list[pa.Table] = field(default_factory=list)
+    sheet: Sheet = field(default_factory=Sheet)
+    quantity: npt.NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    writes: int = 0
 
     @property
     def table(self) -> str:
         """Each point has a table of its own."""
-        return f"growth.{self.point.series}_{getattr(self.point, self.point.series)}"
+        return f"growth.{self.point.axis}_{self.point.size}"
 
     @property
-    def plain(self) -> Path:
-        """The final rows as plain parquet."""
-        return self.folder / "plain"
+    def expected(self) -> tuple[int, int, int]:
+        """Rows, sum of keys, sum of quantities."""
+        count = len(self.quantity)
+        return count, count * (count - 1) // 2, int(self.quantity.sum())
 
     @property
-    def next_key(self) -> int:
-        """Keys from here on are new."""
-        return max(int(np.max(rows["id"].to_numpy())) for rows in self.written) + 1
+    def spec(self) -> WriteSpec:
+        """Of every write."""
+        by = (PLACE,) if self.point.partitions else ()
+        buckets = "2" if self.point.axis == "rows" else "1"
+        options = {"bucket": buckets, **_OPTIONS}
+        return WriteSpec(table=TableSpec(primary_key=("id", *by), partition_by=by, options=options))
 
-    def time(self, operation: str, whose: str, work: Callable[[], T]) -> T:
-        """Into the sheet, by a name that _medians takes apart."""
-        return self.sheet.time(f"growth, {self.point.name}: {operation}: {whose}", work)
-
-    def rows(self, keys: np.ndarray) -> pa.Table:
-        """Rows of these keys, each in its partition."""
-        made = rows_of(keys, seed=len(self.written))
+    def rows(self, keys: Keys) -> pa.Table:
+        """Rows of these keys, each in its partition; the table has to have them from now on."""
+        self.writes += 1
+        made = rows_of(keys, seed=self.writes)
+        self.quantity = np.resize(self.quantity, max(len(self.quantity), int(keys.max()) + 1))
+        self.quantity[keys] = made["quantity"].to_numpy()
         if not self.point.partitions:
             return made
-        return made.append_column(_PLACE, pa.array(keys % self.point.partitions, pa.int32()))
+        return made.append_column(PLACE, pa.array(keys % self.point.partitions, pa.int32()))
 
-    def write(self, rows: pa.Table) -> None:
-        """Through the engine."""
-        partitioned = (_PLACE,) if self.point.partitions else ()
-        spec = TableSpec(primary_key=("id", *partitioned), partition_by=partitioned, options={"bucket": "1"})
-        self.engine.write(self.table, rows, WriteSpec(table=spec))
-        self.written.append(rows)
+    def changed(self, count: int, stored: int, chance: np.random.Generator) -> pa.Table:
+        """Of so many keys, `stored` of which the load has."""
+        old, following = chance.choice(self.point.rows, stored, replace=False), len(self.quantity)
+        return self.rows(np.concatenate([old, np.arange(following, following + count - stored)]))
 
-
-def measure_growth(
-    sheet: SheetLike, folder: Path, points: Sequence[Point] = POINTS, *, with_spark: bool = True
-) -> None:
-    """All points; `facts["growth"]` has the medians: point → operation → ours, limit."""
-    settings = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"})
-    engine = Engine(str(folder / "growth-warehouse"), spark=settings)
-    engine.create_database("growth")
-    try:
-        if with_spark:
-            engine.spark.range(1000).count()  # the JVM's start is nobody's time
-        for number, point in enumerate(points):
-            subject = _Subject(sheet, point, engine, folder / f"growth-{number}")
-            subject.folder.mkdir()
-            _measure(subject, with_spark=with_spark)
-    finally:
-        engine.close()
-    sheet.facts["growth"] = _medians(sheet)
+    def check(self, what: str, got: object, expected: object) -> None:
+        """Or the run ends."""
+        if got != expected:
+            raise SystemExit(f"{self.table}: {what}: expected {expected}, got {got}: the measurement is void")
 
 
-def _measure(subject: _Subject, *, with_spark: bool) -> None:
-    subject.write(subject.rows(np.random.default_rng(1).permutation(subject.point.rows)))
+def measure_point(subject: Subject) -> dict[str, dict[str, float]]:
+    """Operation → medians; the table is dropped."""
+    _load(subject)
+    loaded = subject.engine.table(subject.table).facts().snapshot_id
+    assert loaded is not None
     for _ in range(subject.point.snapshots - 1):
-        subject.write(subject.rows(np.arange(subject.next_key, subject.next_key + HISTORY_ROWS)))
-    _measure_writes(subject)
-    final = _merged(subject.written)
-    _write_plain(subject, final)
-    _measure_python_reads(subject, checksum(final))
-    if with_spark:
-        _measure_spark_reads(subject, subject.engine.spark, checksum(final))
+        first = len(subject.quantity)
+        rows = subject.rows(np.arange(first, first + HISTORY_ROWS))
+        subject.engine.write(subject.table, rows, subject.spec)
+    _upserts(subject)
+    _reads(subject)
+    _whole_history(subject, loaded)
+    subject.engine.drop_table(subject.table)
+    return subject.sheet.medians()
 
 
-def _measure_writes(subject: _Subject) -> None:
-    chance = np.random.default_rng(2)
-    for number in range(REPEATS):
-        following = subject.next_key
-        old = chance.choice(subject.point.rows, STORED, replace=False)
-        changed = subject.rows(np.concatenate([old, np.arange(following, following + CHANGED - STORED)]))
-        new = subject.rows(np.array([following + CHANGED]))
-        for operation, rows in ((f"upsert of {CHANGED} rows", changed), ("commit of one new row", new)):
-            target = subject.folder / f"limit-{number}.parquet"
-            subject.time(operation, "limit", lambda r=rows, t=target: _write_synced(r, t))
-            subject.time(operation, "ours", lambda r=rows: subject.write(r))
+def _load(subject: Subject) -> None:
+    """Of Parquet files, through Spark."""
+    source = subject.folder / subject.table
+    source.mkdir()
+    keys = np.random.default_rng(1).permutation(subject.point.rows)
+    for at in range(0, len(keys), _PIECE):
+        pq.write_table(subject.rows(keys[at : at + _PIECE]), source / f"{at}.parquet")
+    frame = subject.engine.spark.read.parquet(str(source))
+    subject.sheet.time("load", lambda: subject.engine.write(subject.table, frame, subject.spec))
+    shutil.rmtree(source)
 
 
-def _measure_python_reads(subject: _Subject, expected: tuple[int, int, int]) -> None:
-    plain = str(subject.plain)
-    for _ in range(REPEATS):
-        files = subject.time("open", "limit", lambda: ds.dataset(plain, partitioning="hive").count_rows())
-        opened = subject.time("open", "ours", lambda: _open(subject))
-        _check(subject, "rows when opened", (files, opened), (expected[0], expected[0]))
-        theirs = subject.time(
-            "scan, Python", "limit", lambda: ds.dataset(plain, partitioning="hive").to_table()
-        )
-        ours = subject.time(
-            "scan, Python", "ours", lambda: subject.engine.table(subject.table).scan().to_arrow()
-        )
-        _check(subject, "plain rows", checksum(theirs), expected)
-        _check(subject, "scan", checksum(ours), expected)
+def _upserts(subject: Subject) -> None:
+    chance, point = np.random.default_rng(2), subject.point
+    for operation, count in (("upsert", point.changed), ("100 rows", CHANGED)):
+        while subject.sheet.again(operation):
+            rows = subject.changed(count, count * STORED // CHANGED, chance)
+            work = partial(subject.engine.write, subject.table, rows, subject.spec)
+            made = subject.sheet.time(operation, work)
+            subject.check(operation, made.inserted + made.updated, count)
 
 
-def _open(subject: _Subject) -> int:
+def _reads(subject: Subject) -> None:
+    sheet, table, key = subject.sheet, subject.engine.table(subject.table), subject.point.rows // 2
+    text = f"select count(*), sum(id), sum(quantity) from {subject.table}"
+    while sheet.again("open"):
+        subject.check("rows when opened", sheet.time("open", lambda: _open(subject)), len(subject.quantity))
+    while sheet.again("scan"):
+        found = sheet.time("scan", lambda: _scan(table.scan().to_batches()))
+        subject.check("scan", found, subject.expected)
+    while sheet.again("aggregate"):
+        sums = sheet.time("aggregate", lambda: tuple(subject.engine.query(text).collect()[0]))
+        subject.check("aggregate", sums, subject.expected)
+    while sheet.again("key"):
+        one = sheet.time("key", lambda: table.scan(filter=f"id = {key}").to_arrow())
+        subject.check("key", one["quantity"].to_pylist(), [int(subject.quantity[key])])
+
+
+def _open(subject: Subject) -> int:
     """As a new process opens it: nothing is remembered. The number of rows."""
     with Engine(subject.engine.warehouse) as engine:
         return engine.table(subject.table).facts().rows
 
 
-def _measure_spark_reads(subject: _Subject, spark: SparkSession, expected: tuple[int, int, int]) -> None:
-    """One text for both, planned anew each time, as a statement of dbt is."""
-    key = subject.point.rows // 2
-    sources: dict[str, tuple[Callable[[str], DataFrame], str]] = {
-        "limit": (spark.sql, f"parquet.`{subject.plain}`"),
-        "ours": (subject.engine.query, subject.table),
+def _scan(batches: Iterator[pa.RecordBatch]) -> tuple[int, int, int]:
+    found = np.zeros(3, np.int64)
+    for batch in batches:
+        found += np.array(checksum(pa.Table.from_batches([batch])))
+    return int(found[0]), int(found[1]), int(found[2])
+
+
+def _whole_history(subject: Subject, loaded: int) -> None:
+    """What looks at all snapshots, and takes them away in the end."""
+    sheet, table = subject.sheet, subject.engine.table(subject.table)
+    while sheet.again("diff"):
+        counts = sheet.time("diff", lambda: table.diff(loaded))
+        new = len(subject.quantity) - subject.point.rows
+        subject.check("diff", (counts.inserted, counts.deleted), (new, 0))
+    while sheet.again("verify"):
+        subject.check("verify", sheet.time("verify", table.verify), ())
+    expired = sheet.time("expire", lambda: table.expire(keep=1))
+    subject.check("the first snapshot that stays", expired.end, table.facts().snapshot_id)
+    subject.check("rows in the end", _scan(table.scan().to_batches()), subject.expected)
+
+
+# ---- exponents ---------------------------------------------------------------------------------------------------
+
+
+def exponents(sizes: Sequence[int], seconds: Sequence[float]) -> dict[str, float]:
+    """Slopes in logarithms: of the line through all points, and between the last two."""
+    x, y = [math.log(size) for size in sizes], [math.log(max(one, 1 / _TICKS)) for one in seconds]
+    mean_x, mean_y = statistics.fmean(x), statistics.fmean(y)
+    slope = sum((a - mean_x) * (b - mean_y) for a, b in zip(x, y, strict=True))
+    slope /= sum((a - mean_x) ** 2 for a in x)
+    return {"exponent": round(slope, 2), "end": round((y[-1] - y[-2]) / (x[-1] - x[-2]), 2)}
+
+
+def summary(found: Mapping[int, Mapping[str, Mapping[str, float]]]) -> dict[str, object]:
+    """Size → operation → seconds, as it is recorded."""
+    sizes = list(found)
+    operations = {
+        one: {
+            "seconds": [found[size][one]["seconds"] for size in sizes],
+            "cpu": [found[size][one]["cpu"] for size in sizes],
+            **(exponents(sizes, [found[size][one]["cpu"] for size in sizes]) if len(sizes) > 1 else {}),
+        }
+        for one in OPERATIONS
     }
-    reads: dict[str, tuple[str, tuple[object, ...]]] = {
-        "scan, Spark": ("select count(*), sum(id), sum(quantity) from {}", expected),
-        "point query": (f"select id from {{}} where id = {key}", (key,)),
-    }
-    if subject.point.partitions:
-        place = key % subject.point.partitions
-        count = sum(1 for _ in _keys_in(subject, place))
-        reads["one partition"] = (f"select count(id) from {{}} where {_PLACE} = {place}", (count,))
-    for operation, (text, right) in reads.items():
-        for _ in range(REPEATS):
-            for whose, (run, source) in sources.items():
-                query = text.format(source)
-                found = subject.time(operation, whose, lambda r=run, q=query: r(q).collect())
-                _check(subject, f"{operation}, {whose}", [tuple(row) for row in found], [right])
+    return {"sizes": sizes, "operations": operations}
 
 
-def _keys_in(subject: _Subject, place: int) -> Iterator[int]:
-    keys = np.unique(np.concatenate([rows["id"].to_numpy() for rows in subject.written]))
-    yield from keys[keys % subject.point.partitions == place].tolist()
+def table_text(axes: Mapping[str, Mapping[str, object]]) -> str:
+    """One table in Markdown: wall seconds at each size, then exponent and end, axis after axis."""
+    heads, lines = ["operation"], [[one] for one in OPERATIONS]
+    for axis, record in axes.items():
+        sizes, operations = record["sizes"], record["operations"]
+        assert isinstance(sizes, list)
+        assert isinstance(operations, dict)
+        heads += [f"{size:,} {axis}" if at == 0 else f"{size:,}" for at, size in enumerate(sizes)]
+        heads += ["exponent", "end"]
+        for line in lines:
+            figures = operations[line[0]]
+            line += [f"{one:.3g}" for one in figures["seconds"]]
+            line += [f"{figures.get(name, math.nan):.2f}" for name in ("exponent", "end")]
+    rows = [heads, ["---"] * len(heads), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _write_synced(rows: pa.Table, target: Path) -> None:
-    pq.write_table(rows.sort_by("id"), target, compression="zstd")
-    handle = os.open(target, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+class Facts(Protocol):
+    """Where `make bench` keeps what it measured."""
+
+    facts: dict[str, object]
 
 
-def _write_plain(subject: _Subject, rows: pa.Table) -> None:
-    """One sorted file, or one in each partition's folder."""
-    kept = {"file_options": ds.ParquetFileFormat().make_write_options(compression="zstd")}
-    if subject.point.partitions:
-        kept["partitioning"] = ds.partitioning(pa.schema([(_PLACE, pa.int32())]), flavor="hive")
-        kept |= {"max_partitions": _ALL_PARTITIONS, "max_open_files": _ALL_PARTITIONS}
-    ds.write_dataset(rows.sort_by("id"), subject.plain, format="parquet", **kept)
+def measure_growth(sheet: Facts, folder: Path, points: Sequence[Point] = POINTS) -> None:
+    """`facts["growth"]`: axis → sizes, operations and exponents."""
+    sheet.facts["growth"] = _measure_axes(folder, points)
 
 
-def _merged(written: Sequence[pa.Table]) -> pa.Table:
-    """The newest row of each key, without any table format."""
-    rows = pa.concat_tables(written)
-    keys = rows["id"].to_numpy()
-    _, last = np.unique(keys[::-1], return_index=True)
-    return rows.take(pa.array(len(keys) - 1 - last))
-
-
-def _check(subject: _Subject, what: str, got: object, expected: object) -> None:
-    if got != expected:
-        raise SystemExit(
-            f"{subject.point.name}: {what}: expected {expected}, got {got}: the measurement is void"
-        )
-
-
-def _medians(sheet: SheetLike) -> dict[str, dict[str, dict[str, float]]]:
-    found: dict[str, dict[str, dict[str, float]]] = {}
-    for name in sheet.seconds:
-        if name.startswith("growth, "):
-            point, operation, whose = name.removeprefix("growth, ").split(": ")
-            found.setdefault(point, {}).setdefault(operation, {})[whose] = round(sheet.median(name), 4)
-    return found
-
-
-@dataclass
-class _Sheet:
-    """For a run of this part alone."""
-
-    seconds: dict[str, list[float]] = field(default_factory=dict)
-    facts: dict[str, object] = field(default_factory=dict)
-
-    def time(self, name: str, work: Callable[[], T]) -> T:
-        """Run, note the wall seconds."""
-        started = time.monotonic()
-        value = work()
-        self.seconds.setdefault(name, []).append(time.monotonic() - started)
-        return value
-
-    def median(self, name: str) -> float:
-        """Median of the measured seconds."""
-        return statistics.median(self.seconds[name])
+def _measure_axes(folder: Path, points: Sequence[Point]) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[int, dict[str, dict[str, float]]]] = {}
+    settings = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"})
+    with Engine(str(folder / "warehouse"), spark=settings) as engine:
+        engine.create_database("growth")
+        measure_point(Subject(Point("rows", rows=20_000, changed=1_000), engine, folder))  # a JVM warms up
+        for point in points:
+            started = time.monotonic()
+            figures = measure_point(Subject(point, engine, folder))
+            found.setdefault(point.axis, {})[point.size] = figures
+            took = time.monotonic() - started
+            words = ", ".join(
+                f"{one} {each['seconds']:.3g}/{each['cpu']:.3g}" for one, each in figures.items()
+            )
+            print(f"{point.size:>12,} {point.axis:<10} {took:7.1f} s  wall/cpu: {words}", flush=True)
+    return {axis: summary(each) for axis, each in found.items()}
 
 
 def main(argv: Sequence[str]) -> int:
-    """Print the medians; writes no file."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--small", action="store_true")
-    parser.add_argument("--no-spark", action="store_true")
-    arguments = parser.parse_args(argv)
-    sheet = _Sheet()
+    """Measure, print the table, record it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.growth", description=__doc__)
+    parser.add_argument("--axis", action="append", choices=("rows", "snapshots", "partitions"))
+    parser.add_argument("--small", action="store_true", help="a quick look, which writes no file")
+    parser.add_argument("--no-write", action="store_true", help="leave docs/performance.json as it is")
+    asked = parser.parse_args(argv)
+    points = [one for one in (SMALL if asked.small else POINTS) if not asked.axis or one.axis in asked.axis]
     with tempfile.TemporaryDirectory(prefix="tablestore-growth-") as folder:
-        points = SMALL if arguments.small else POINTS
-        measure_growth(sheet, Path(folder), points, with_spark=not arguments.no_spark)
-    print(json.dumps(sheet.facts["growth"], indent=1))
+        found = _measure_axes(Path(folder), points)
+    print(table_text(found))
+    if not (asked.small or asked.no_write):
+        known = json.loads(RESULT.read_text())
+        known["growth"] = {**known.get("growth", {}), **found}
+        RESULT.write_text(json.dumps(known, indent=1) + "\n")
     return 0
 
 

@@ -11,7 +11,7 @@ EXAMPLE    +I a, -U a, +U b, -D b → nothing · -U a, +U b, -U b, +U a → noth
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import polars as pl
@@ -62,25 +62,37 @@ class NetEnds:
     # with a key ---------------------------------------------------------------------------------------------
 
     def _of_keys(self) -> Iterator[pl.DataFrame]:
-        turns = _count_turns(batch.num_rows for batch in self.read(self.keys))
+        turns, ends = self._first_look()
         for number in range(turns):
-            ends = self._ends_in_turn(number, turns)
+            if turns > 1:
+                ends = self._ends_in_turn(number, turns)
             if ends is not None:
                 ends = ends.filter(pl.col("#existed") | pl.col("#exists"))
                 yield ends.filter(pl.Series(~self._unchanged(ends), dtype=pl.Boolean))
 
+    def _first_look(self) -> tuple[int, pl.DataFrame | None]:
+        """The number of turns, and the keys if it is one: few changes are read once for both."""
+        held, count = _Held(), 0
+        for batch in self.read(self.keys):
+            if count + batch.num_rows > PASS_ROWS:
+                held = _Held()  # turns read them again
+            else:
+                held.add(self._part(batch, count, 0, 1))
+            count += batch.num_rows
+        turns = _count_turns(count)
+        return turns, held.settled() if turns == 1 else None
+
     def _ends_in_turn(self, number: int, turns: int) -> pl.DataFrame | None:
         """The keys of one turn, in the order in which they first changed; None without any."""
-        held: list[pl.DataFrame] = []
-        count = settled = 0
+        held, count = _Held(), 0
         for batch in self.read(self.keys):
-            keys = order_columns(pa.Table.from_batches([batch]), self.keys)  # -0.0 is another key than 0.0
-            held.append(_in_turn(keys, batch, count, number, turns))
+            held.add(self._part(batch, count, number, turns))
             count += batch.num_rows
-            if sum(one.height for one in held[1:]) > settled:
-                held = [_settled(pl.concat(held))]
-                settled = held[0].height
-        return _settled(pl.concat(held)) if held else None
+        return held.settled()
+
+    def _part(self, batch: pa.RecordBatch, start: int, number: int, turns: int) -> pl.DataFrame:
+        keys = order_columns(pa.Table.from_batches([batch]), self.keys)  # -0.0 is another key than 0.0
+        return _in_turn(keys, batch, start, number, turns)
 
     def _unchanged(self, ends: pl.DataFrame) -> Mask:
         """For each key whether its row is there before and after, and is the same."""
@@ -111,7 +123,7 @@ class NetEnds:
                 yield _ends(batch, start).with_columns(~pl.col("#exists").alias("#existed"))
                 start += batch.num_rows
             return
-        turns = _count_turns([count])
+        turns = _count_turns(count)
         for number in range(turns):
             yield self._left_in_turn(number, turns)
 
@@ -130,6 +142,27 @@ class NetEnds:
         nth = pl.int_range(pl.len()).over([*names, "#exists"])
         left = found.filter(nth < pl.when(exists).then(more).otherwise(-more))
         return left.select("#first", "#last", (~exists).alias("#existed"), "#exists")
+
+
+@dataclass
+class _Held:
+    """Ends of changes in their order, one line per key as soon as there are twice as many."""
+
+    parts: list[pl.DataFrame] = field(default_factory=list)
+    lines: int = 0
+    more: int = 0  # lines that came after the first part
+
+    def add(self, part: pl.DataFrame) -> None:
+        """The next ones."""
+        self.parts.append(part)
+        self.more += part.height
+        if self.more > self.lines:
+            self.parts = [_settled(pl.concat(self.parts))]
+            self.lines, self.more = self.parts[0].height, 0
+
+    def settled(self) -> pl.DataFrame | None:
+        """One line per key; None without any change."""
+        return _settled(pl.concat(self.parts)) if self.parts else None
 
 
 def _ends(batch: pa.RecordBatch, start: int) -> pl.DataFrame:
@@ -167,9 +200,9 @@ def _without_helpers(batch: pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches([batch]).select(names)
 
 
-def _count_turns(counts: Iterable[int]) -> int:
+def _count_turns(count: int) -> int:
     """In how many turns so many changes are looked at, so that memory holds those of one."""
-    return max(1, -(-sum(counts) // PASS_ROWS))
+    return max(1, -(-count // PASS_ROWS))
 
 
 def _in_turn(rows: pl.DataFrame, batch: pa.RecordBatch, start: int, number: int, turns: int) -> pl.DataFrame:
