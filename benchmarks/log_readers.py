@@ -2,7 +2,7 @@
 
 Steps      1 a table of n rows, a snapshot; n upserts of it behind that, in ten snapshots 2 hybrid: the rows of the
            snapshot, then the log — beside plain parquet of as many rows, and a plain consumer of as many messages
-           3 the normalize step alone, over the messages in memory 4 commits of 1,000 rows,
+           3 the normalize step alone (benchmarks/normalize.py) 4 commits of 1,000 rows,
            transactional and eventual: from the snapshot's claim to the moment a plain read_committed consumer has the
            last row
 INVARIANT  rows and checksums of every read are compared, or the figures are void.
@@ -26,12 +26,11 @@ import pyarrow.parquet as pq
 from confluent_kafka import OFFSET_END, Consumer, TopicPartition
 
 from benchmarks.data import rows_of
+from benchmarks.normalize import measure_normalize
 from tablestore_engine.api import Engine, Table, TableSpec, WriteReport, WriteSpec
 from tablestore_engine.devservers.kafka_broker import start_broker, stop_broker
-from tablestore_engine.log.followed_log import Messages, Place
+from tablestore_engine.log.followed_log import Place
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.stream.key_state import KeyState
-from tablestore_engine.stream.normalize import Normalizer
 
 T = TypeVar("T")
 UPSERTS, COMMITS, COMMIT_ROWS = 10, 100, 1_000
@@ -104,7 +103,7 @@ def _reads(sheet: SheetLike, folder: Path, url: str, rows: int) -> None:
             "follow: plain consumer, tuned, that parses each value",
             lambda: _check(_consume(url, "followed", place, rows, _TUNED, parses=True), rows),
         )
-    _step_alone(sheet, table, rows)
+    sheet.facts["follow: normalize step alone"] = measure_normalize(folder / "normalized", rows)
     sheet.facts["follow rows"] = rows
     engine.close()
 
@@ -160,35 +159,6 @@ def _consumer(url: str, more: Mapping[str, object]) -> Consumer:
             **more,
         }
     )
-
-
-def _step_alone(sheet: SheetLike, table: Table, rows: int) -> None:
-    """Messages of all upserts, which change a stored row each, decoded, looked up and told."""
-    log = table.warehouse.logs.follow(table.identifier)
-    if log is None:
-        raise SystemExit("the table has lost its log")
-    boundaries = [one for one in log.boundaries() if one.is_exact]
-    first, last = next(one for one in boundaries if one.snapshot_id == 1), boundaries[-1]
-    portions: list[Messages] = []
-    at = dict(first.place)
-    while any(at[part] < end for part, end in last.place.items()):
-        portions.append(log.read(at, last.place, 65_536))
-        at.update(portions[-1].reached)
-    schema, snapshot = table.schema, table.store.snapshots.get(1)
-
-    def decode(messages: Messages) -> pa.Table:
-        return log.decode(messages, [schema])
-
-    normalizer = Normalizer(schema, KeyState(), lambda keys: table.store.find_rows(snapshot, keys))
-
-    def step(messages: Messages) -> int:
-        told = normalizer.apply(messages, decode).rows.num_rows
-        normalizer.learn(messages)
-        return told
-
-    told = sheet.time("follow: normalize step alone", lambda: sum(map(step, portions)))
-    _check(told, 2 * rows)
-    log.close()
 
 
 # how soon -----------------------------------------------------------------------------------------------------------

@@ -167,10 +167,10 @@ class Scan:
         >>> orders.scan(filter="id = 2").to_json()
         ['{"id":2,"region":"us","amount":20.0}']
         """
-        from tablestore_engine.log.json_values import json_texts, object_texts
+        from tablestore_engine.log.json_values import json_column_of, object_texts
 
         rows = self.to_arrow()
-        texts = tuple((name, json_texts(rows[name])) for name in rows.column_names)
+        texts = tuple((name, json_column_of(rows[name])) for name in rows.column_names)
         return object_texts(texts, rows.num_rows).to_list()
 
     def to_duckdb(self, connection: Any = None) -> Any:  # noqa: ANN401 - duckdb is an extra

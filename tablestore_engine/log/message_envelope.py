@@ -37,7 +37,7 @@ from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.avro_schema import SchemaIds
 from tablestore_engine.log.avro_values import Part, column_parts, join_parts
-from tablestore_engine.log.json_values import json_texts, object_texts
+from tablestore_engine.log.json_values import JsonColumn, json_column_of, object_texts
 from tablestore_engine.log.log_formats import KeyFormat, LogFormats, ValueFormat
 
 _Ends = tuple[str, str]
@@ -147,26 +147,27 @@ def _sent(rows: pa.Table, envelope: Envelope) -> pa.Table:
     return rows if kept.all() else rows.filter(pa.array(kept))
 
 
-def _texts(rows: pa.Table, envelope: Envelope, *, of_values: bool) -> Mapping[str, pl.Series]:
+def _texts(rows: pa.Table, envelope: Envelope, *, of_values: bool) -> Mapping[str, JsonColumn]:
     """JSON of the columns that are written as JSON, each once."""
     keys = envelope.keys if envelope.formats.key is KeyFormat.JSON else ()
     wanted = envelope.columns if of_values else keys
-    return {field.name: json_texts(rows[field.name]) for field in wanted}
+    return {field.name: json_column_of(rows[field.name]) for field in wanted}
 
 
-def _json_values(texts: Mapping[str, pl.Series], is_put: Mask, envelope: Envelope) -> list[bytes | None]:
+def _json_values(texts: Mapping[str, JsonColumn], is_put: Mask, envelope: Envelope) -> list[bytes | None]:
     members = tuple((field.name, texts[field.name]) for field in envelope.columns)
-    frame = pl.DataFrame({"row": object_texts(members, len(is_put)), "put": is_put})
-    put, retraction = (
-        pl.concat_str([pl.lit(begin), "row", pl.lit(end)]) for begin, end in _AROUND[envelope.formats.value]
-    )
-    if is_put.all():
-        value: pl.Expr = put
-    elif envelope.mode is ChangelogMode.UPSERT:
-        value = pl.when("put").then(put)
-    else:
-        value = pl.when("put").then(put).otherwise(retraction)
-    return frame.select(value).to_series().cast(pl.Binary).to_list()
+    put, retraction = _AROUND[envelope.formats.value]
+    values = object_texts(members, len(is_put), put)
+    if not is_put.all():
+        other = (
+            None if envelope.mode is ChangelogMode.UPSERT else object_texts(members, len(is_put), retraction)
+        )
+        values = values.zip_with(pl.Series(is_put), other if other is not None else _no_texts(len(is_put)))
+    return values.cast(pl.Binary).to_list()
+
+
+def _no_texts(count: int) -> pl.Series:
+    return pl.Series([None], dtype=pl.String).new_from_index(0, count)
 
 
 def _avro_values(rows: pa.Table, is_put: Mask, envelope: Envelope) -> list[bytes | None]:
@@ -185,7 +186,7 @@ def _avro_values(rows: pa.Table, is_put: Mask, envelope: Envelope) -> list[bytes
     return _as_list(values)
 
 
-def _keys(rows: pa.Table, texts: Mapping[str, pl.Series], envelope: Envelope) -> list[bytes] | None:
+def _keys(rows: pa.Table, texts: Mapping[str, JsonColumn], envelope: Envelope) -> list[bytes] | None:
     if not envelope.keys:
         return None
     if envelope.formats.key is KeyFormat.JSON:

@@ -5,8 +5,7 @@ Steps      rows of the snapshot that the reader begins with (stream/change_sourc
 Order      transactional: snapshot after snapshot, a portion ends at a boundary or within one snapshot. Eventual: as
            messages come, those before a boundary first; rows that come before their snapshot have no _snapshot_id.
 Base       what was known of a key before the first message: the table at the snapshot of an exact boundary, and all
-           messages since; whoever goes on at a position reads these again and tells none of them. The base moves with
-           the reader, so that what is remembered are the keys since the last boundary.
+           messages since, which are read again at a position and not told. The base moves with the reader.
 INVARIANT  a gap is an error: messages that are gone (TS1358), a log that began anew (TS1357), a base that has expired
            and is needed (TS1337).
 """
@@ -25,9 +24,11 @@ from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.log.followed_log import NO_SNAPSHOT, FollowedLog, LogBoundary, Messages, Place
+from tablestore_engine.lsm.arrow_take import take_rows
 from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.store.changelog import ChangelogReader
 from tablestore_engine.store.read.key_lookup import find_rows
+from tablestore_engine.store.read.row_cache import RowCache
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.stream.change_source import ChangelogFiles, Chunk, result_schema, told_rows
 from tablestore_engine.stream.key_state import KeyState
@@ -67,7 +68,8 @@ class LogChanges:
         self._parts, self._log, self._files = context, log, files
         self._enumerator = SnapshotEnumerator(context)
         self._normalizes = normalizes and log.is_upsert
-        self._state, self._portion_rows = KeyState(folder), portion_rows or PORTION_ROWS
+        self._state, self._kept = KeyState(folder), RowCache()
+        self._portion_rows = portion_rows or PORTION_ROWS
         self._standing: _Standing | None = None
         self._boundaries: tuple[tuple[int, Sequence[LogBoundary]], BoundaryList] | None = None
 
@@ -263,7 +265,7 @@ class LogChanges:
         self, changes: NormalizedChanges, messages: Messages, keep: Index, schema: TableSchema
     ) -> pa.Table:
         target = result_schema(schema, self._files.columns)
-        rows = changes.rows.select(target.names[:-2]).take(pa.array(keep))
+        rows = take_rows(changes.rows.select(target.names[:-2]), keep)
         ids = messages.snapshots[changes.messages[keep]]
         ids = pa.array(ids, pa.int64(), mask=ids == NO_SNAPSHOT)
         return told_rows(rows.cast(_columns_of(target)), pa.array(changes.kinds[keep]), ids, target)
@@ -310,7 +312,7 @@ class LogChanges:
             snapshot = self._parts.snapshots.get(base.snapshot_id)
             plan = self._parts.scanner.plan_told(snapshot, schema=newest)
             own = self._parts.schemas.get(snapshot.schema_id)  # it may have had fewer buckets
-            find = partial(find_rows, self._parts.fileio, plan, routed_by=own)
+            find = partial(find_rows, self._parts.fileio, plan, routed_by=own, kept=self._kept)
 
         return _Standing(place, base, Normalizer(newest, self._state, find), newest.id)
 

@@ -13,7 +13,7 @@ INVARIANT  the same message at the same place of the log gives the same rows, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,13 +57,12 @@ class Normalizer:
 
     def learn(self, messages: Messages) -> None:
         """Remember them, for what comes next."""
-        places = (messages.values, messages.partitions.tolist(), messages.offsets.tolist())
-        self._state.put(zip(_keys(messages), zip(*places, strict=True), strict=True))
+        self._state.put(_keys(messages), messages.values, messages.partitions, messages.offsets)
 
     def apply(self, messages: Messages, decode: Decode) -> NormalizedChanges:
         """What they change; nothing of them is remembered. `decode`: by all that is known of where schemas begin."""
         known = self._find_known(messages, decode)
-        is_put = np.fromiter((value is not None for value in messages.values), np.bool_, len(messages))
+        is_put = _are_there(messages.values)
         was_there = known.before != _ABSENT
         is_same = is_put & was_there
         is_same[is_same] = rows_identical(
@@ -75,8 +74,8 @@ class Normalizer:
         rows, keys = _rows(messages, decode), _keys(messages)
         before, firsts = _earlier(messages, keys)
         known = self._state.find([keys[one] for one in firsts])
-        asked = [one for one in firsts if keys[one] not in known]
-        told = [(one, known[keys[one]]) for one in firsts if keys[one] in known]
+        asked = [one for one in firsts if keys[one] not in known] if known else firsts
+        told = [(one, known[keys[one]]) for one in firsts if keys[one] in known] if known else []
         there = [(one, entry) for one, entry in told if entry[0] is not None]
         remembered = _rows(_messages([(keys[one], entry) for one, entry in there]), decode)
         for number, (one, _) in enumerate(there):
@@ -105,7 +104,13 @@ def _rows(messages: Messages, decode: Decode) -> pa.Table:
 
 
 def _keys(messages: Messages) -> list[bytes]:
-    return [key or b"" for key in messages.keys]
+    return [key or b"" for key in messages.keys] if None in messages.keys else list(messages.keys)  # type: ignore[arg-type]
+
+
+def _are_there(values: Sequence[bytes | None]) -> Mask:
+    if None not in values:
+        return np.ones(len(values), np.bool_)
+    return np.fromiter((value is not None for value in values), np.bool_, len(values))
 
 
 def _messages(entries: list[tuple[bytes, Entry]]) -> Messages:
@@ -121,8 +126,10 @@ def _messages(entries: list[tuple[bytes, Entry]]) -> Messages:
     )
 
 
-def _earlier(messages: Messages, keys: list[bytes]) -> tuple[Index, list[int]]:
+def _earlier(messages: Messages, keys: list[bytes]) -> tuple[Index, Sequence[int]]:
     """Of each message the one before it with its key, _ABSENT behind a tombstone; which ones are a key's first."""
+    if len(set(keys)) == len(keys):
+        return np.full(len(keys), _ABSENT, np.int64), range(len(keys))
     last: dict[bytes, int] = {}
     before, firsts, values = [_ABSENT] * len(keys), [], messages.values
     for number, key in enumerate(keys):

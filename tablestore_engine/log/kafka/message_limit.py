@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.log.json_values import json_texts, object_texts
+from tablestore_engine.log.json_values import json_column_of, object_texts
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.log_formats import LogFormats
 from tablestore_engine.log.message_envelope import ChangelogMode, encode_rows, plan_envelope
@@ -80,7 +80,7 @@ def check_sizes(rows: pa.Table, schema: TableSchema, limit: MessageLimit) -> Non
 
 def _shown_key(row: pa.Table, schema: TableSchema) -> str:
     """As JSON, whatever the log has."""
-    members = tuple((name, json_texts(row[name])) for name in schema.primary_keys)
+    members = tuple((name, json_column_of(row[name])) for name in schema.primary_keys)
     return str(object_texts(members, 1)[0])[:200] if members else "(none)"
 
 

@@ -315,6 +315,10 @@ class OpenFile:
             found = take_rows(found, np.argsort(order, kind="stable"))
         return self.reader.evolved(found, self.file, columns, keep)
 
+    def read_physical(self, columns: Sequence[str] | None) -> pa.Table:
+        """All rows, deleted ones too, with the file's own names and types: FileReader.evolved takes parts of them."""
+        return _rows_of(self.parquet, self.reader.stored_names(self.file, columns, ()), None, parallel=True)
+
     def is_large(self, portion: Sequence[int], rows_max: int) -> bool:
         """Whether it is one row group, and too large to be decoded at once."""
         starts = self.parquet.group_starts

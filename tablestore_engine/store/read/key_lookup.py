@@ -30,7 +30,8 @@ from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.merge.bucket_keys import KeysByBucket, sorted_keys
-from tablestore_engine.store.merge.lookup import KeyCache, find_hits, key_values, may_hit
+from tablestore_engine.store.merge.lookup import FileHits, KeyCache, find_hits, key_values, may_hit
+from tablestore_engine.store.read.row_cache import RowCache
 from tablestore_engine.store.read.scan import ScanPlan, bucket_files
 from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.rows.conformed_rows import conform
@@ -49,13 +50,16 @@ def find_rows(
     *,
     routed_by: TableSchema | None = None,
     cache: KeyCache | None = None,
+    kept: RowCache | None = None,
 ) -> pa.Table:
     """`keys`: the primary key's columns, in any order, repeats allowed. `columns` None: all. REQUIRES a table with a
     key.
 
-    `routed_by`: the schema whose buckets the files have, when the plan's has more by now. Memory holds the rows that
-    are found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
+    `routed_by`: the schema whose buckets the files have, when the plan's has more by now. `kept`: of a caller that
+    looks up many keys again and again; it has keys of its own in place of `cache`. Else memory holds the rows that are
+    found, and a step of others. Raises FixData TS1602, TS1603 for keys that no row can have, NotFound TS1110.
     """
+    cache = cache if kept is None else kept.keys
     if plan.schema.crosses_partitions:
         return _find_anywhere(fileio, plan, keys, columns, cache)
     schema, files_read = plan.schema, plan.files
@@ -70,20 +74,23 @@ def find_rows(
     for one in route_rows(keys, np.full(keys.num_rows, RowKind.DELETE, np.int8), routed_by or schema):
         files = groups.get((one.partition_bytes, one.bucket), ())
         wanted = sorted_keys(one.rows, schema)
-        hits = find_hits(reader, files, wanted, cache, remembers=False)
-        reads = [
-            partial(
-                reader.read_positions,
-                hit.file,
-                hit.positions,
-                columns,
-                known=key_values(schema, wanted, hit.incoming),
-                parallel=True,
-            )
-            for hit in hits.by_file
-        ]
+        hits = find_hits(reader, files, wanted, cache, remembers=kept is not None)
+        reads = [partial(_read, reader, hit, columns, kept, wanted) for hit in hits.by_file]
         found += fileio.run_together(reads)
     return pa.concat_tables(found)
+
+
+def _read(
+    reader: FileReader,
+    hit: FileHits,
+    columns: Sequence[str] | None,
+    kept: RowCache | None,
+    keys: pl.DataFrame,
+) -> pa.Table:
+    if kept is not None:
+        return kept.read(reader, hit.file, hit.positions, columns)
+    known = key_values(reader.schema, keys, hit.incoming)
+    return reader.read_positions(hit.file, hit.positions, columns, known=known, parallel=True)
 
 
 def _find_anywhere(
