@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -32,6 +34,7 @@ from integration_tests.soak.large_bucket import fill_bucket
 from integration_tests.soak.planted_secrets import play_secrets
 from integration_tests.soak.query_attack.attack import Attack
 from integration_tests.soak.query_attack.planted import PLANTS
+from integration_tests.soak.query_attack.record import QueryRecord
 from integration_tests.soak.random_batches import random_batches
 from integration_tests.soak.random_streams import random_streams
 from integration_tests.soak.random_tables import attack_table, random_table
@@ -173,10 +176,20 @@ def run_store(seed: int, count: int) -> Counts:
     return kill_over_store(seed, count)
 
 
-def run_queries(seed: int, count: int, changes: int = 5, plant: str | None = None) -> Counts:
-    """`count` random queries by changed_keys, `changes` rounds of changes each; a planted error must be found."""
+def run_queries(
+    seed: int,
+    count: int,
+    changes: int = 5,
+    plant: str | None = None,
+    record: QueryRecord | None = None,
+    seconds: float = math.inf,
+) -> Counts:
+    """`count` random queries by changed_keys, `changes` rounds of changes each; a planted error must be found. Those of
+    the record are not run again.
+    """
     # DuckDB judges every run; Spark, which takes most of the time, every tenth, and each one that DuckDB calls wrong
-    report = Attack(seed, count, changes, plant=plant, spark_each=10, stop_after=1 if plant else 10).run()
+    attack = Attack(seed, count, changes, plant=plant, spark_each=10, stop_after=1 if plant else 10)
+    report = replace(attack, record=record, seconds=seconds).run()
     print("\n".join(report.lines()), flush=True)
     if plant is not None:
         assert report.findings, f"seed {seed}: the planted error {plant} was not found in {count} queries"
@@ -217,28 +230,43 @@ def main(words: Sequence[str]) -> int:
     """Run the named attacks (all by default); 0 when nothing was found."""
     parser = argparse.ArgumentParser(prog="python -m integration_tests.soak.run", description=__doc__)
     parser.add_argument("attack", nargs="*", default=[], help=", ".join(ATTACKS))
-    parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1_000_000))
+    parser.add_argument("--seed", type=int, help="default: that of docs/queries.json, or a fresh one")
     parser.add_argument("--count", type=int, help="tables, kills …; default: the size of the attack")
     parser.add_argument("--changes", type=int, default=5, help="queries: rounds of changes of each")
     parser.add_argument(
         "--planted", choices=sorted(PLANTS), help="queries: an error that the attack has to find"
     )
-    parser.add_argument("--record", action="store_true", help="write the counts into docs/reliability.json")
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="write the counts into docs/reliability.json; queries: each project into docs/queries.json, and continue",
+    )
+    parser.add_argument("--seconds", type=float, default=math.inf, help="queries: no project begins later")
     chosen = parser.parse_args(words)
     unknown = [name for name in chosen.attack if name not in ATTACKS]
     if unknown:
         parser.error(f"no such attack: {', '.join(unknown)} (there are {', '.join(ATTACKS)})")
+    fresh = random.SystemRandom().randrange(1_000_000)
     for name in chosen.attack or ATTACKS:
         attack, usual = ATTACKS[name]
         count, started = chosen.count or usual, time.monotonic()
-        print(f"{name}: seed {chosen.seed}, {count}", flush=True)
+        seed = fresh if chosen.seed is None else chosen.seed
         if attack is run_queries:
-            attack = partial(run_queries, changes=chosen.changes, plant=chosen.planted)
-        counts = attack(chosen.seed, count)
+            kept = QueryRecord() if chosen.record and not chosen.planted else None
+            seed = seed if kept is None or chosen.seed is not None else kept.seed or seed
+            attack = partial(
+                run_queries,
+                changes=chosen.changes,
+                plant=chosen.planted,
+                record=kept,
+                seconds=chosen.seconds,
+            )
+        print(f"{name}: seed {seed}, {count}", flush=True)
+        counts = attack(seed, count)
         seconds = round(time.monotonic() - started)
         print(f"{name}: " + ", ".join(f"{value:,} {what}" for what, value in counts.items()), flush=True)
-        if chosen.record:
-            record(name, {"seed": chosen.seed, "seconds": seconds, **counts})
+        if chosen.record and name != "queries":
+            record(name, {"seed": seed, "seconds": seconds, **counts})
     return 0
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from integration_tests.soak.query_attack.attack import Attack
 from integration_tests.soak.query_attack.planted import DELTAS, PLANTS
 from integration_tests.soak.query_attack.queries import LINEAR
+from integration_tests.soak.query_attack.record import FOUND, QueryRecord
 from tests.doses import examples
 
 SEED, QUERIES, CHANGES = 20261125, 24, 4
@@ -22,6 +25,22 @@ def test_random_queries_equal_their_full_query() -> None:
     assert report.counts["DuckDB and Spark disagree"] == 0
     assert report.counts["models that Spark cannot run"] == 0
     assert report.counts["comparisons with DuckDB"] > queries
+
+
+def test_a_project_is_kept_unless_something_was_wrong(tmp_path: Path) -> None:
+    """A run continues after the projects of the file; other numbers of rounds, and wrong rows, are played again."""
+    path = tmp_path / "queries.json"
+    record = QueryRecord(path)
+    record.keep("7/0", 5, {"queries": 30, "runs": 140, FOUND: 0})
+    record.keep("7/10", 5, {"queries": 30, "runs": 130, FOUND: 1})
+    again = QueryRecord(path)
+    found = again.find("7/0", 5)
+    assert found is not None
+    assert found["runs"] == 140
+    assert [again.find(*one) for one in (("7/0", 4), ("7/10", 5), ("7/2", 5))] == [None] * 3
+    assert (again.seed, again.total()) == (7, {"queries": 60, "runs": 270, FOUND: 1})
+    attack = Attack(7, 30, 5, record=again, seconds=0).run()
+    assert (attack.counts["runs"], attack.findings) == (140, [])
 
 
 @pytest.mark.nightly

@@ -109,7 +109,16 @@ class Redefine:
     number: int
 
 
-Step = Redefine | Put | Overwrite | Skip | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
+@dataclass(frozen=True)
+class Later:
+    """The clock of the next runs goes on, or back, by so many days."""
+
+    days: int
+
+
+Step = (
+    Later | Redefine | Put | Overwrite | Skip | Remove | Sql | Alter | Past | Recreate | Compact | SwitchView
+)
 
 
 @dataclass
@@ -132,6 +141,8 @@ class Changes:
             steps += self._view()
         if self.rng.random() < 0.05:
             steps.append(Redefine(self.rng.randint(1, 9)))
+        if self.rng.random() < 0.4:
+            steps.append(Later(self.rng.choice((1, 1, 1, 2, 3, -1))))
         if self.rng.random() < 0.3:
             steps.append(Skip(tuple(one for one in self.models if self.rng.random() < 0.4)))
         if self.rng.random() < 0.1:

@@ -52,6 +52,11 @@ def literal(rng: random.Random, kind: str) -> str:
             return rng.choice(("true", "false"))
 
 
+def today(rng: random.Random) -> str:
+    """The day of the run, or one near it."""
+    return f"([[current_date()||run_day()]] + {rng.randint(-2, 2)})"
+
+
 def _int(rng: random.Random, ref: Ref) -> Expr:
     x = ref.sql
     text, null = rng.choice(
@@ -76,7 +81,8 @@ def _date(rng: random.Random, ref: Ref) -> Expr:
     x = ref.sql
     text, kind, null = rng.choice(
         ((f"month({x})", "int", None), (f"cast(date_trunc('month', {x}) as date)", "date", None),
-         (f"coalesce({x}, date '2024-02-01')", "date", False), (f"cast({x} as string)", "string", None))
+         (f"coalesce({x}, date '2024-02-01')", "date", False), (f"cast({x} as string)", "string", None),
+         (f"[[datediff(current_date(), {x})||date_diff('day', {x}, run_day())]]", "int", None))
     )  # fmt: skip
     return _over(text, kind, ref, null=null)
 
@@ -156,6 +162,10 @@ def _condition(rng: random.Random, ref: Ref, refs: Sequence[Ref]) -> str:
         return f"{x} is {rng.choice(('', 'not '))}null"
     if roll < 0.35 and others:
         return f"{x} {rng.choice(('=', '<>', '<', '<=', 'is not distinct from'))} {rng.choice(others)}"
+    if kind == "timestamp" and roll < 0.6:
+        return f"{x} {rng.choice(('<', '<=', '>', '>='))} [[localtimestamp()||run_moment()]]"
+    if kind == "date" and roll < 0.6:
+        return f"{x} {rng.choice(('<', '<=', '>', '>='))} {today(rng)}"
     if kind == "timestamp":
         return f"cast({x} as date) {rng.choice(('<', '>='))} {literal(rng, 'date')}"
     if kind == "boolean":

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 
-from integration_tests.soak.query_attack.queries import Model
+from integration_tests.soak.query_attack.queries import TIME, Model
+from integration_tests.soak.query_attack.record import FOUND
 
 DELTAS, KEYS, ALL, UNKNOWN = "deltas", "affected keys", "all rows", "unknown"
 _WORDS = re.compile(r"\b(demo\.\w+|q\d+(\.\w+)?|m\d+|v\d+|\d+)\b|`[^`]*`|'[^']*'")
@@ -43,6 +44,7 @@ class Report:
     def tell_way(self, model: Model, way: str, clause: str) -> None:
         """One run of a model whose inputs changed."""
         self.counts[f"runs by {way}"] += 1
+        self.counts["runs that use the time"] += TIME in model.features
         if model.local:
             self.counts[f"local runs by {way}"] += 1
         for feature in model.features | {"any"}:
@@ -71,13 +73,21 @@ class Report:
             self.ways[feature, finding.model.local, finding.kind] += 1
 
     def recorded(self) -> dict[str, int]:
-        """For docs/reliability.json: what was done, and the share of local runs that were restricted."""
+        """For docs/queries.json: what was done, by which strategies, and what was wrong."""
         kept = ("queries", "projects", "runs", "comparisons with DuckDB", "comparisons with Spark", "rows compared",
-                f"runs by {DELTAS}", f"runs by {KEYS}", f"runs by {ALL}", "models refused")  # fmt: skip
-        found = {name: self.counts[name] for name in kept}
-        local = [self.counts[f"local runs by {way}"] for way in (DELTAS, KEYS, ALL, UNKNOWN)]
-        found["percent of local runs that were restricted"] = round(100 * sum(local[:2]) / max(sum(local), 1))
-        return found
+                f"runs by {DELTAS}", f"runs by {KEYS}", f"runs by {ALL}", f"runs by {UNKNOWN}",
+                *(f"local runs by {way}" for way in (DELTAS, KEYS, ALL, UNKNOWN)),
+                "runs by deltas that evaluate keys", "runs that use the time", "models refused")  # fmt: skip
+        return {**{name: self.counts[name] for name in kept}, FOUND: len(self.findings)}
+
+    def join(self, other: Report) -> None:
+        """Counts and findings of other projects as well."""
+        self.counts += other.counts
+        self.ways += other.ways
+        self.clauses += other.clauses
+        self.no_deltas += other.no_deltas
+        self.codes += other.codes
+        self.findings += other.findings
 
     def lines(self) -> list[str]:
         """For people."""

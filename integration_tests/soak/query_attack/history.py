@@ -6,7 +6,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from integration_tests.soak.query_attack.changes import Changes, Redefine, Skip, Step, SwitchView
+from integration_tests.soak.query_attack.changes import Changes, Later, Redefine, Skip, Step, SwitchView
 from integration_tests.soak.query_attack.oracle import Oracle, Unfit
 from integration_tests.soak.query_attack.queries import LINEAR, Model, Queries, View
 from integration_tests.soak.query_attack.relation import Rel, Traits, names_in
@@ -51,7 +51,7 @@ def _name_of(step: Step) -> str:
     match step:
         case SwitchView():
             return step.view
-        case Skip() | Redefine():
+        case Skip() | Redefine() | Later():
             return EVERYTHING
         case _:
             return step.table

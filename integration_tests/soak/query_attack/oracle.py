@@ -12,6 +12,7 @@ import duckdb
 import pyarrow as pa
 
 from integration_tests.soak.query_attack.relation import render
+from integration_tests.soak.query_attack.tables import FIRST_MOMENT
 
 _NO_NAMES: Mapping[str, str] = {}
 
@@ -44,6 +45,7 @@ class Oracle:
         self._db = duckdb.connect(":memory:", config={"threads": 1})
         self._db.execute("set default_null_order = 'nulls_first'")
         self.redefine(0)
+        self.set_moment(FIRST_MOMENT)
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +64,14 @@ class Oracle:
     def redefine(self, number: int) -> None:
         """The session's function."""
         self._db.execute(f"create or replace macro moved(x) as x + {number}")
+
+    def set_moment(self, moment: dt.datetime) -> None:
+        """What functions of the time give."""
+        for name, kind, text in (
+            ("run_day", "date", moment.date().isoformat()),
+            ("run_moment", "timestamp", moment.replace(tzinfo=None).isoformat(" ")),
+        ):
+            self._db.execute(f"create or replace macro {name}() as {kind} '{text}'")
 
     def define(self, name: str, text: str) -> None:
         """A view, or a model that is read by others."""

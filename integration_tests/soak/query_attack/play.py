@@ -29,7 +29,8 @@ from integration_tests.soak.query_attack.queries import Model
 from integration_tests.soak.query_attack.relation import names_in
 from integration_tests.soak.query_attack.world import SCHEMA, World
 from tablestore_demo.dbt_session import NodeResult
-from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.api import Engine, SparkSettings, TableVersion
+from tablestore_engine.spi import MOMENT
 
 WRONG, ERROR = "wrong rows", "error where the full query runs"
 # Two rules of the optimizer of Spark 4 do not find an attribute of a correlated subquery below UNION or EXCEPT.
@@ -74,6 +75,10 @@ class Play:
         for kind, message in self.world.refused.items():
             self.report.counts[f"steps refused: {kind} {message[:6]}"] += 1
 
+    @property
+    def _moment_ms(self) -> int:
+        return round(self.world.moment.timestamp() * 1000)
+
     def _switch(self, name: str, text: str) -> None:
         self.texts[name] = text
         view = next(one for one in self.history.views if one.name == name)
@@ -87,7 +92,7 @@ class Play:
         started = time.monotonic()
         for model in self.alive.values():
             self.project.write_model(model, number)
-        result = self.project.run(self.world.skipped & set(self.alive))
+        result = self.project.run(self.world.skipped & set(self.alive), self._moment_ms)
         seconds = time.monotonic() - started
         self.report.counts["seconds of dbt"] += round(seconds)
         nodes = {node.name: node for node in result.nodes}
@@ -103,6 +108,7 @@ class Play:
 
     def _fill(self, oracle: Oracle) -> None:
         oracle.redefine(self.moved)
+        oracle.set_moment(self.world.moment)
         self.engine.sql(redefined(self.moved))
         for name in self.world.tables:
             oracle.put(name, self.world.read(name))
@@ -206,7 +212,8 @@ class Play:
     def _in_spark(self, model: Model) -> list[tuple[Any, ...]] | str:
         """The rows of the full query, or the error when Spark cannot run it."""
         try:
-            rows = self.engine.sql(self.project.compiled(model.name)).rows
+            at = {MOMENT: TableVersion(timestamp_ms=self._moment_ms)}
+            rows = self.engine.sql(self.project.compiled(model.name), versions=at).rows
         except Exception as error:  # noqa: BLE001 - any error of Spark's is the answer here
             self.report.counts["full queries that failed in Spark"] += 1
             named = f"seed {self.history.seed}, {model.name}"

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import yaml
 
@@ -17,6 +18,7 @@ from integration_tests.soak.query_attack.queries import Model, View
 from integration_tests.soak.query_attack.relation import render
 from integration_tests.soak.query_attack.world import SCHEMA
 from tablestore_demo.dbt_session import BuildResult, DbtSession
+from tablestore_engine.api.changed_keys import ChangedKeys
 
 # Many short plans: no code generation, no replanning, no reports. What a query gives is the same.
 SPARK = {
@@ -106,12 +108,13 @@ class Project:
         """The text of a model as dbt has given it to the adapter last."""
         return (self.folder / f"target/compiled/attack/models/{name}.sql").read_text()
 
-    def run(self, skipped: Collection[str] = ()) -> BuildResult:
-        """All models but some."""
+    def run(self, skipped: Collection[str], moment_ms: int) -> BuildResult:
+        """All models but some, at this moment."""
         words = ["--log-level", "none", "--log-level-file", "none"]
         for name in sorted(skipped):
             words += ["--exclude", name]
-        return DbtSession(self.folder).invoke("run", *words)
+        with patch.object(ChangedKeys, "moment_ms", lambda _: moment_ms):
+            return DbtSession(self.folder).invoke("run", *words)
 
     def _sql(self, text: str) -> str:
         return render(text, self.names, spark=True)

@@ -15,7 +15,7 @@ from integration_tests.soak.query_attack.linear import linear
 from integration_tests.soak.query_attack.relation import Col, Ref, Rel, Traits
 from integration_tests.soak.query_attack.tables import TableDef
 
-LINEAR = 0.35
+LINEAR, TIME = 0.35, "time of the run"
 # what stands for NULL in a key; the data has no such value
 _NONE = {"int": "-999", "bigint": "-999", "decimal": "-999.25", "string": "'~'", "date": "date '1900-01-01'",
          "real": "cast(-999 as double)", "real_group": "cast(-999 as double)"}  # fmt: skip
@@ -50,7 +50,8 @@ class Model:
     @property
     def features(self) -> frozenset[str]:
         """Kinds of clauses."""
-        return self.rel.traits.features
+        uses_time = any(name in self.text for name in ("current_date()", "localtimestamp()"))
+        return self.rel.traits.features | ({TIME} if uses_time else set())
 
 
 @dataclass

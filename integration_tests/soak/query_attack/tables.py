@@ -29,6 +29,7 @@ ARROW: dict[str, pa.DataType] = {
 }
 IDS = 12  # ids run from 1 to IDS; foreign keys to IDS + 2, so that some dangle
 _FIRST_DAY = dt.date(2024, 1, 27)
+FIRST_MOMENT = dt.datetime(2024, 1, 30, 12, tzinfo=dt.UTC)  # of runs: among the days and times of the rows
 _REALS = (0.0, -0.0, -0.0, float("nan"), 1.5, -2.0)  # equal values that are not the same value
 _TEXTS = ("a", "b", "B", "ab", "c d", "", "ä", "k1")
 

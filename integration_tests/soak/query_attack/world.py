@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pyarrow as pa
 from integration_tests.soak.query_attack.changes import (
     Alter,
     Compact,
+    Later,
     Overwrite,
     Past,
     Put,
@@ -23,7 +25,7 @@ from integration_tests.soak.query_attack.changes import (
     SwitchView,
 )
 from integration_tests.soak.query_attack.relation import render
-from integration_tests.soak.query_attack.tables import Row, TableDef
+from integration_tests.soak.query_attack.tables import FIRST_MOMENT, Row, TableDef
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import TablestoreError
 
@@ -44,6 +46,7 @@ class World:
         self.tables = {one.name: one for one in tables}
         self.names = {one.name: f"{SCHEMA}.{one.name}" for one in tables}
         self.skipped: set[str] = set()  # models that are not run in this round
+        self.moment = FIRST_MOMENT  # of the next runs
         self.refused: dict[str, str] = {}  # a step → the code that refused it
 
     def create(self, name: str, rows: tuple[Row, ...]) -> None:
@@ -92,6 +95,8 @@ class World:
                 self.create(step.table, step.rows)
             case Compact():
                 self.engine.table(self.names[step.table]).compact(full=True)
+            case Later():
+                self.moment += dt.timedelta(days=step.days)
             case Redefine():
                 self._redefine(step.number)
             case SwitchView():
