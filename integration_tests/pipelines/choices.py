@@ -16,11 +16,17 @@ import resource
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+from dbt.adapters.tablestore.config.changed_keys_config import Way
+from dbt.adapters.tablestore.inputs import changed_keys_inputs
+from dbt.adapters.tablestore.inputs.run_choice import RunChoice
+from dbt.adapters.tablestore.plan.run_costs import ChosenWay
 from integration_tests.pipelines.feed import Feed, load
 from integration_tests.pipelines.oracle import difference
 from integration_tests.pipelines.play import NOTHING, way_of
@@ -34,7 +40,9 @@ _TICKS = 100  # of the kernel in a second, for user programs
 
 @dataclass(frozen=True)
 class Pair:
-    """One model in one batch. `seconds`, `processor`: by strategy; `chosen`: one of them; `reason`: why."""
+    """One model in one batch, 0 for the first build. `seconds`, `processor`: by strategy; `chosen`: one of them;
+    `reason`: why; `sizes`: what the choice was told.
+    """
 
     model: str
     batch: int
@@ -42,6 +50,7 @@ class Pair:
     reason: str
     seconds: Mapping[str, float]
     processor: Mapping[str, float]
+    sizes: Mapping[str, int] = field(default_factory=dict)
 
     def loss(self, *, is_processor: bool) -> float:
         """Seconds of the chosen strategy over those of the fastest one; 1 is the best."""
@@ -73,10 +82,33 @@ class ProcessorTimes:
         return own.ru_utime + own.ru_stime + (int(user) + int(system)) / _TICKS
 
 
+@contextmanager
+def heard_sizes() -> Iterator[dict[str, dict[str, int]]]:
+    """model → what its last choice was told."""
+    found: dict[str, dict[str, int]] = {}
+
+    def noted(*words: Any, **named: Any) -> RunChoice:
+        return _Noted(**vars(make(*words, **named)), kept=found.setdefault(words[1].model, {}))
+
+    make = changed_keys_inputs._choice
+    with patch.object(changed_keys_inputs, "_choice", noted):
+        yield found
+
+
+@dataclass(frozen=True)
+class _Noted(RunChoice):
+    kept: dict[str, int] = field(default_factory=dict)
+
+    def choose(self, possible: Iterable[Way], joined: Iterable[str]) -> ChosenWay:
+        joined = tuple(joined)
+        self.kept.update(asdict(self.sizes(joined)))
+        return super().choose(possible, joined)
+
+
 def measure(feed: Feed, project: Project, engine: Engine, batches: int) -> Iterator[Pair]:
     """After the first load, of each model whose inputs changed in a batch. Raises SystemExit for rows that differ."""
     load(engine, feed, feed.first(), create=True)
-    targets = (DEV, *FORCED)
+    targets, sizes = (DEV, *FORCED), dict[str, dict[str, int]]()
     for number in range(batches + 1):
         if number:
             load(engine, feed, feed.batch(number))
@@ -84,14 +116,27 @@ def measure(feed: Feed, project: Project, engine: Engine, batches: int) -> Itera
         times = {target: ProcessorTimes(engine) for target in targets}
         for at in range(len(targets)):
             target = targets[(at + number) % len(targets)]
-            done[target] = project.run(target, times[target])[0]
+            with heard_sizes() as heard:
+                done[target] = project.run(target, times[target])[0]
+            sizes = heard if target == DEV else sizes
         _compare(engine, project, done, number)
-        if number:
-            yield from _pairs(number, done, {name: one.taken for name, one in times.items()})
+        taken = {name: one.taken for name, one in times.items()}
+        yield from _pairs(number, done, taken, sizes) if number else _builds(done, taken)
+
+
+def _builds(
+    done: Mapping[str, Mapping[str, Done]], taken: Mapping[str, Mapping[str, float]]
+) -> Iterator[Pair]:
+    for model, one in done[DEV].items():
+        seconds, processor = ({str(Way.WHOLE): round(took, 3)} for took in (one.seconds, taken[DEV][model]))
+        yield Pair(model, 0, str(Way.WHOLE), "first build", seconds, processor)
 
 
 def _pairs(
-    number: int, done: Mapping[str, Mapping[str, Done]], taken: Mapping[str, Mapping[str, float]]
+    number: int,
+    done: Mapping[str, Mapping[str, Done]],
+    taken: Mapping[str, Mapping[str, float]],
+    sizes: Mapping[str, Mapping[str, int]],
 ) -> Iterator[Pair]:
     for model, chosen in done[DEV].items():
         ways = {target: way_of(done[target][model])[0] for target in (DEV, *FORCED)}
@@ -105,6 +150,7 @@ def _pairs(
             str(chosen.facts["choice"]),
             {way: round(done[target][model].seconds, 3) for way, target in by.items()},
             {way: round(taken[target][model], 3) for way, target in by.items()},
+            sizes.get(f"{DEV}.{model}", {}),
         )
         if pair.chosen in pair.seconds:
             yield pair
@@ -177,7 +223,8 @@ def main(arguments: list[str]) -> int:
         if asked.output is not None:
             Path(asked.output).write_text(json.dumps([asdict(one) for one in pairs], indent=1) + "\n")
     later = [one for one in pairs if one.batch > asked.batches // 2]
-    print(json.dumps({"all batches": summary(pairs), "second half": summary(later)}, indent=1))
+    changed = [one for one in pairs if one.batch]
+    print(json.dumps({"all batches": summary(changed), "second half": summary(later)}, indent=1))
     return 0
 
 

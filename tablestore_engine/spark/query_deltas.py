@@ -56,7 +56,9 @@ class ChangedOccurrences:
 
 @dataclass(frozen=True)
 class PlannedDeltas:
-    """`clause`: why there are none. `reads`: tables of which a run reads all rows, besides the changes."""
+    """`clause`: why there are none. `reads`: tables of which a run reads all rows, besides the changes, as often as it
+    does so.
+    """
 
     clause: str = ""
     reads: tuple[str, ...] = ()
@@ -147,7 +149,7 @@ class QueryDeltas:
             return PlannedDeltas(unknown.clause)
         if query.state is not None and not has_state:
             return PlannedDeltas(TOO_MANY_GROUPS)
-        reads = {name for part in query.parts for name in read_by(part.step)}
+        reads = [name for part in query.parts for name in read_by(part.step)]
         return PlannedDeltas("", tuple(sorted(reads)), partial(self._follow, query, inputs))
 
     def _follow(self, query: DeltaQuery, inputs: ChangedOccurrences, before: Before) -> Deltas:

@@ -6,7 +6,7 @@ INVARIANT  the history is a property of the model's own newest commit; a commit 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.config.changed_keys_config import Way
@@ -31,9 +31,13 @@ class RunChoice:
     begun_ms: int = 0
 
     def choose(self, possible: Iterable[Way], joined: Iterable[str]) -> ChosenWay:
-        """`joined`: tables that deltas read beside the changes."""
+        """`joined`: tables that deltas read beside the changes, as often as they do so."""
+        return self.history.choose(possible, self.sizes(tuple(joined)))
+
+    def sizes(self, joined: Sequence[str] = ()) -> RowCounts:
+        """What a choice is made by, besides earlier runs."""
         read = sum(self.rows.get(one, 0) for one in joined)
-        return self.history.choose(possible, RowCounts(self.changed, self.total, read, self.groups))
+        return RowCounts(self.changed, self.total, read, self.groups, len(self.rows), len(joined))
 
     @property
     def total(self) -> int:

@@ -1,10 +1,9 @@
 """By which strategy a `changed_keys` run computes its rows: what sizes say, and what earlier runs took.
 
 CHANGE     which strategy a `changed_keys` run takes: deltas, affected keys or all rows
-Rule       the cheapest one; deltas before affected keys before all rows, unless the later one is cheaper by FACTOR and
-           MARGIN_SECONDS. A strategy takes what its fastest run took with changed rows of the same power of ten; if
-           there is none, of the nearest smaller power, which is a lower bound; else what the sizes say. What all rows
-           take grows with the rows of the inputs.
+Rule       the cheapest one by estimates (run_estimates) from sizes and from runs with changed rows of the same power of
+           ten; if there is none, of the nearest smaller power, which is a lower bound. What is not known well counts as
+           faster by TRIED deviations. What all rows take grows with the rows of the inputs.
 INVARIANT  all strategies give the same rows: a wrong choice costs time, nothing else. A run that is AGE runs old is
            forgotten, so that its strategy is tried again.
 CRASH      a run's seconds become known with its commit; a run that was killed has none.
@@ -15,11 +14,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from math import sqrt
+from math import exp
+from statistics import median
 
 from dbt.adapters.tablestore.config.changed_keys_config import Way
+from dbt.adapters.tablestore.plan.run_estimates import Estimate, Sample, estimates
 
-FACTOR, MARGIN_SECONDS = 1.15, 0.25
+MARGIN_SECONDS = 0.02
+TRIED = 0.8  # deviations by which a strategy counts as faster than its estimate
 AGE = 30  # runs
 KEYS_SHARE = 0.6  # of a model's rows: evaluating more keys reads and computes as much as all rows do
 _KEPT = 3  # runs of one strategy and one power of ten
@@ -27,20 +29,23 @@ _ROWS_A_SECOND = 1_000_000  # of inputs, as long as no run has shown how fast th
 _FIXED = {Way.DELTAS: 0.2, Way.KEYS: 0.4, Way.WHOLE: 0.3}  # seconds of a run without rows
 # few keys take this share of the time of all rows: scans are not restricted, joins are
 _OF_ALL = 0.6
+_OF_SIZES = 1 / 3  # what sizes say beside a first build
 _CODES = {Way.WHOLE: 1, Way.DELTAS: 2, Way.KEYS: 3}  # in the property
 _WAYS = {code: way for way, code in _CODES.items()}
 
 
 @dataclass(frozen=True)
 class RowCounts:
-    """Rows by metadata. `changed`, `total`: of the inputs. `joined`: of those that deltas read beside the changes.
-    `groups`: of the model.
+    """Rows by metadata. `changed`, `total`: of the inputs. `joined`: of those that deltas read beside the changes, as
+    often as they do so. `groups`: of the model. `tables`: number of inputs; `joins`: number of reads in `joined`.
     """
 
     changed: int = 0
     total: int = 0
     joined: int = 0
     groups: int = 0
+    tables: int = 1
+    joins: int = 0
 
 
 @dataclass(frozen=True)
@@ -84,15 +89,26 @@ class RunHistory:
         weighed then.
         """
         ways = [way for way in Way if way in set(possible)]
-        seconds = {way: self.seconds(way, sizes) for way in ways}
+        found = self._estimates(ways, sizes)
         keys, most = self._keys(sizes.changed), most_keys(sizes.groups)
         if Way.WHOLE in ways and keys is not None and most is not None and keys > most:
             ways = [way for way in ways if way != Way.KEYS]
         best = ways[0]
         for way in ways[1:] if Way.WHOLE in ways else ():
-            if seconds[way] * FACTOR + MARGIN_SECONDS < seconds[best]:
+            if _score(found[way]) + MARGIN_SECONDS < _score(found[best]):
                 best = way
+        seconds = {way: one.seconds for way, one in found.items()}
         return ChosenWay(best, self._reason(ways, sizes.changed), seconds, keys)
+
+    def _estimates(self, ways: Sequence[Way], sizes: RowCounts) -> dict[Way, Estimate]:
+        whole = [_grown(one, sizes) for one in self._near(Way.WHOLE, sizes.changed)]
+        level = median(one.seconds for one in whole) if whole else _guess_whole(sizes)
+        samples = [*whole, *(one for way in (Way.DELTAS, Way.KEYS) for one in self._near(way, sizes.changed))]
+        found = estimates(
+            {str(way): _guess(way, sizes, level) for way in Way},
+            [Sample(str(one.way), one.number, one.seconds) for one in samples],
+        )
+        return {way: found[str(way)] for way in ways}
 
     def _reason(self, ways: Sequence[Way], changed: int) -> str:
         if len(ways) == 1 or Way.WHOLE not in ways:
@@ -102,16 +118,6 @@ class RunHistory:
             return "cheapest by sizes"
         return "cheapest by earlier runs" + ("" if known == list(ways) else " and sizes")
 
-    def seconds(self, way: Way, sizes: RowCounts) -> float:
-        """An estimate. A strategy that ran once may have loaded classes, so sizes count as much as that run."""
-        guess, runs = self._guess(way, sizes), self._near(way, sizes.changed)
-        if not runs:
-            return guess
-        growth = [max(1.0, sizes.total / max(one.work, 1)) if way == Way.WHOLE else 1.0 for one in runs]
-        took = min(one.seconds * by for one, by in zip(runs, growth, strict=True))
-        is_once = sum(one.way == way for one in self.runs) == 1
-        return sqrt(took * guess) if is_once and guess < took else took
-
     def _near(self, way: Way, changed: int) -> list[PastRun]:
         """Runs with about as many changed rows; of all rows all of them."""
         runs = [one for one in self.runs if one.way == way]
@@ -120,14 +126,6 @@ class RunHistory:
         smaller = [one for one in runs if one.magnitude <= len(str(changed))]
         nearest = max((one.magnitude for one in smaller), default=0)
         return [one for one in smaller if one.magnitude == nearest]
-
-    def _guess(self, way: Way, sizes: RowCounts) -> float:
-        """By sizes, and by the time that all rows took."""
-        if way == Way.WHOLE:
-            return _FIXED[way] + sizes.total / _ROWS_A_SECOND
-        whole = max(self.seconds(Way.WHOLE, sizes) - _FIXED[Way.WHOLE], 0.0)
-        share = (sizes.changed + sizes.joined) / max(sizes.total, 1) if way == Way.DELTAS else _OF_ALL
-        return _FIXED[way] + min(share, 1.0) * whole
 
     def _keys(self, changed: int) -> int | None:
         """As many of each changed row as in the runs before."""
@@ -166,6 +164,33 @@ class RunHistory:
             return cls(tuple(found), made, int(begun_ms))
         except (ValueError, TypeError, LookupError):
             return cls()
+
+
+def _score(one: Estimate) -> float:
+    """What is not known well may be less: so it is tried."""
+    return one.seconds * exp(-TRIED * one.deviation)
+
+
+def _grown(one: PastRun, sizes: RowCounts) -> PastRun:
+    """A run over all rows, as of the rows now. The first build may have waited for Spark: sizes count beside it."""
+    took = one.seconds * max(1.0, sizes.total / max(one.work, 1))
+    guess = _guess_whole(sizes)
+    if one.number == 1 and guess < took:
+        took = took ** (1 - _OF_SIZES) * guess**_OF_SIZES
+    return replace(one, seconds=took)
+
+
+def _guess_whole(sizes: RowCounts) -> float:
+    return _FIXED[Way.WHOLE] + sizes.total / _ROWS_A_SECOND
+
+
+def _guess(way: Way, sizes: RowCounts, whole: float) -> float:
+    """By sizes, and by the seconds that all rows take."""
+    if way == Way.WHOLE:
+        return whole
+    rest = max(whole - _FIXED[Way.WHOLE], 0.0)
+    share = (sizes.changed + sizes.joined) / max(sizes.total, 1) if way == Way.DELTAS else _OF_ALL
+    return _FIXED[way] + min(share, 1.0) * rest
 
 
 def most_keys(groups: int) -> int | None:
