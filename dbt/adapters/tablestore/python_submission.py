@@ -13,6 +13,8 @@ from dbt.adapters.spark.impl import SparkAdapter
 from packaging.requirements import InvalidRequirement, Requirement
 
 from dbt.adapters.tablestore.dbt_errors import for_macros
+from dbt.adapters.tablestore.plan import run_context
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_models.model_code import ModelCode, count_skipped_lines
 from dbt.adapters.tablestore.python_models.python_config import read_python_config
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -81,8 +83,16 @@ class PythonSubmission(SparkAdapter):
         check_packages(str(model["name"]), read_python_config(model).packages)
 
     @for_macros()
-    def tablestore_run_python(self, relation: TablestoreRelation, model: Mapping[str, Any], code: str) -> str:
+    def tablestore_run_python(
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        model: Mapping[str, Any],
+        code: str,
+        **given: object,
+    ) -> str:
         """Run the compiled code; SQL of its rows."""
+        context = run_context.read_code(given)
         path, raw = str(model["original_file_path"]), str(model["raw_code"])
         found = ModelCode(
             name=str(model["name"]),
@@ -95,7 +105,8 @@ class PythonSubmission(SparkAdapter):
         )
         config, node = read_python_config(model), str(model["unique_id"])
         try:
-            return self.writer.python.run(node, relation, found, config)
+            keyed = self.writer.python.keyed(relation, settings, found, config, context)
+            return self.writer.python.run(node, relation, found, config, keyed)
         finally:
             self.writer.looks.forget()
 

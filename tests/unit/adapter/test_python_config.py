@@ -56,6 +56,13 @@ def test_what_needs_sql_is_refused(config: Mapping[str, Any]) -> None:
         read(config)
 
 
+def test_changed_keys_needs_a_declaration() -> None:
+    """In either place of the config."""
+    config = {"materialized": "incremental", "incremental_strategy": "changed_keys"}
+    for more in ({"affected_by": {"a": "b"}}, {"meta": {"tablestore": {"affected_by": {"a": "b"}}}}):
+        assert read({**config, **more}).packages == ()
+
+
 def test_strategy_of_the_project_is_nothing_to_a_table() -> None:
     """As for SQL models."""
     assert read({"incremental_strategy": "microbatch"}).dataframe is FrameKind.SPARK

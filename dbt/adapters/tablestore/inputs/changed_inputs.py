@@ -172,6 +172,15 @@ class ChangedInputs:
         """Of a changed_keys model or a dbt snapshot that is planned in this run."""
         return self._of(node).followed
 
+    def compare_all(self, node: str, reason: str) -> None:
+        """The keys of a followed model are of no use: all rows are compared, since `reason`."""
+        own = self._of(node)
+        if own.followed is not None and own.followed.evaluation is not None:
+            evaluation = replace(own.followed.evaluation, clause=reason, select=None)
+            own.followed = replace(
+                own.followed, affected=None, reason=reason, clause=reason, evaluation=evaluation
+            )
+
     def known_rows(self, node: str, plan: BuildPlan) -> KnownRows | None:
         """The rows of a plan, if deltas are all there is to write."""
         followed = self._of(node).followed

@@ -20,6 +20,7 @@ from dbt.adapters.tablestore.inputs.changed_keys_strategy import (
     ModelQuery,
     evaluate,
     not_restricted,
+    read_whole,
 )
 from dbt.adapters.tablestore.inputs.group_states import ReadState, plan_states
 from dbt.adapters.tablestore.inputs.partial_runs import no_keys
@@ -41,7 +42,7 @@ class Followed:
     the proof, if that is the reason. `steps`: for the model's commit. `reached`: all other positions behind it.
     `evaluation`: how `affected` was found; its views are dropped behind the commit. `digest`: what made the rows.
     `choice`: what earlier runs took.
-    `rows_view`: has all rows of the query, if they were computed with the state of its groups.
+    `rows_view`: has all rows of the query, if they were computed with the state of its groups. `is_code`: of Python.
     `foreign`: who else has changed the model's table; `rows_version`: of that table, when the keys were computed, and
     `rows_read`, if the rows of this run follow from its rows.
     """
@@ -61,6 +62,7 @@ class Followed:
     rows_read: str | None = None
     choice: RunChoice = NO_CHOICE
     rows_view: str = ""
+    is_code: bool = False
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -122,7 +124,7 @@ def read_followed(
     with engine.changed_keys.trace(query.sql, versions=versions) as traced:
         pins |= moment if traced.follows_time else {}
         check_query(query, traced, tables)
-        digest = digest_of(query.text, traced.context(), query.affected)
+        digest = digest_of(query, traced.context())
         time, changes = _time_step(known, pins), _changes(inputs, _time_step(known, pins))
         states = plan_states(engine, query, traced, before.table, known, digest)
         choice = _choice(before.table, query, inputs, begun_ms, is_same=known.get(QUERY) == digest)
@@ -149,6 +151,7 @@ def read_followed(
             _rows_read(before.table, evaluation),
             choice,
             rows_view,
+            query.code is not None,
         )
 
 
@@ -209,13 +212,14 @@ def check_query(query: ModelQuery, traced: TracedQuery, tables: Sequence[str]) -
             fix="use a column or a var() instead, or compare the time with columns; or set "
             "changed_keys={'volatile': 'allowed'}, if a row may keep the value of the run that evaluated it",
         )
-    names = {name.lower() for table in tables for name in (table, table.partition(".")[2])}
+    inputs = tables if query.code is None else query.code.names
+    names = {name.lower() for table in inputs for name in (table, table.partition(".")[2])}
     unknown = [name for name, _ in affected.by if name.lower() not in names]
     if unknown:
         raise FixModelQuery(
             "TS1872",
             f"model {model}: affected_by names {unknown[0]!r}, which its query does not read",
-            why=f"its query reads {', '.join(tables) or 'no table'}",
+            why=f"its query reads {', '.join(inputs) or 'no table'}",
             fix="correct the name, or remove it from affected_by",
         )
     if affected.is_strict:
@@ -230,7 +234,7 @@ def unproven(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     if general is not None:
         return (general,)
     return tuple(
-        f"{one.clause} (over {one.table})"
+        read_whole(one.table) if query.is_whole(one.table) else f"{one.clause} (over {one.table})"
         for one in traced.followed_inputs(query.affected.key)
         if one.clause is not None and query.affected.find(one.table) is None
     )
@@ -241,13 +245,14 @@ def stated(query: ModelQuery, traced: TracedQuery) -> tuple[str, ...]:
     return tuple(
         one.table
         for one in traced.followed_inputs(query.affected.key)
-        if one.clause is not None and query.affected.find(one.table) is not None
+        if query.affected.find(one.table) is not None and (one.clause is not None or query.code is not None)
     )
 
 
-def digest_of(text: str, context: str, affected: Affected) -> str:
+def digest_of(query: ModelQuery, context: str) -> str:
     """What the rows were made by: the query's text, what else it depends on, the config."""
-    return f"{text_digest(text)}-{context}-{_hash(affected.text())}"
+    made_by = "" if query.code is None else query.code.made_by
+    return f"{text_digest(query.text)}-{context}-{_hash(query.affected.text() + made_by)}"
 
 
 def text_digest(text: str) -> str:

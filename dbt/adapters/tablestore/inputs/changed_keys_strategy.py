@@ -31,10 +31,21 @@ _EXPIRES = "partition.expiration-time"
 
 
 @dataclass(frozen=True)
+class CodeInputs:
+    """Of a Python model, whose `sql` gives its keys alone. `names`: of its inputs, as schema.table; `whole`: tables
+    under those that `affected_by` does not name. `made_by`: what its rows depend on besides its text and inputs.
+    """
+
+    names: tuple[str, ...]
+    whole: frozenset[str]
+    made_by: str
+
+
+@dataclass(frozen=True)
 class ModelQuery:
     """`sql`: as Spark has it; `text`: what the rows are made by, with functions of the header. `view`: the name of a
     temporary view for affected keys; None: a new one. `is_asked`: the config asks for it, so that what no run can make
-    right is an error; else all rows are compared then, and there are no deltas.
+    right is an error; else all rows are compared then, and there are no deltas. `code`: of a Python model.
     """
 
     model: str
@@ -44,6 +55,11 @@ class ModelQuery:
     node: str = ""
     view: str | None = None
     is_asked: bool = True
+    code: CodeInputs | None = None
+
+    def is_whole(self, table: str) -> bool:
+        """Whether Python code reads all rows of it, whatever changed."""
+        return self.code is not None and table in self.code.whole
 
 
 @dataclass(frozen=True)
@@ -100,6 +116,9 @@ def evaluate(
         return Evaluation(general)
     if not changes:
         return Evaluation()
+    whole = next((one for one in changes if query.is_whole(one)), None)
+    if whole is not None:
+        return Evaluation(read_whole(whole))
     return _Strategies(engine, query, traced, changes, own, runs, state).evaluate()
 
 
@@ -193,6 +212,11 @@ class _Strategies:
     def _has_columns(self, own: Table) -> bool:
         """Whether the table has just the columns of the query."""
         return {one.name.lower() for one in own.schema.fields} == set(self.traced.columns)
+
+
+def read_whole(table: str) -> str:
+    """The clause of an input of a Python model."""
+    return f"a change of {table}, which affected_by does not name"
 
 
 def _reason(choice: ChosenWay) -> str:

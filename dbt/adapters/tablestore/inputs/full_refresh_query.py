@@ -15,8 +15,8 @@ from dbt.adapters.tablestore.plan.select_sql import quote
 from tablestore_engine.api import FixRequest
 
 
-def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> tuple[str, str]:  # noqa: ANN401 - dbt's
-    """(unique id of the model, SQL); `target`: dbt's target folder. Raises FixRequest TS1840."""
+def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> tuple[Any, str]:  # noqa: ANN401 - dbt's
+    """(the model, dbt's node; its SQL or Python code); `target`: dbt's target folder. Raises FixRequest TS1840."""
     nodes = getattr(manifest, "nodes", None) or {}
     named = (one for one in nodes.values() if f"{one.schema}.{one.alias}".lower() == table.lower())
     node = next((one for one in named if str(one.resource_type) == "model"), None)
@@ -29,7 +29,7 @@ def find_query(manifest: Any, target: Path, table: str, digest: str | None) -> t
     header = str(node.config.get("sql_header") or "")
     for text in _texts(node, target):
         if text_digest(text_of(header, text)) == digest.partition("-")[0]:
-            return str(node.unique_id), text
+            return node, text
     raise _refused(
         table,
         "its rows were made by other SQL than the model's, or dbt has not compiled it here",

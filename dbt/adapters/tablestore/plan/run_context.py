@@ -91,6 +91,11 @@ def read_plan(given: Mapping[str, object]) -> PlanContext:
     return PlanContext(**_read("plan", given, "existing", "full_refresh", "batch", "event_time", "compiled"))
 
 
+def read_code(given: Mapping[str, object]) -> PlanContext:
+    """Of adapter.tablestore_run_python()."""
+    return PlanContext(**_read("run_python", given, "existing", "full_refresh", "compiled"))
+
+
 def read_write(given: Mapping[str, object]) -> RunContext:
     """Of adapter.tablestore_write()."""
     return RunContext(**_read("write", given, "existing", "nodes", "selected", "invocation", "batch"))

@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
 from tablestore_engine.api import FixRequest, Unsupported
 from tablestore_engine.spi import FrameKind
 
 _MATERIALIZED = ("table", "incremental", "tablestore")
 _NEEDS_SQL: Mapping[str, str] = {
-    "changed_keys": "it computes the affected keys from the model's SQL",
     "microbatch": "it filters each input in the model's SQL; in a Python model dbt does not",
 }
 
@@ -35,13 +35,18 @@ def read_python_config(model: Mapping[str, Any]) -> PythonConfig:
 
 
 def _read_dataframe(name: str, config: Mapping[str, Any]) -> FrameKind:
-    meta = config.get("meta")
-    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
-    value = config.get("dataframe") or (nested or {}).get("dataframe") or FrameKind.SPARK
+    value = _find(config, "dataframe") or FrameKind.SPARK
     known = [kind.value for kind in FrameKind]
     if value not in known:
         raise _wrong(name, "dataframe", value, f"one of {', '.join(known)}")
     return FrameKind(value)
+
+
+def _find(config: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - of the user's config
+    """At the top level, or below meta.tablestore."""
+    meta = config.get("meta")
+    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
+    return config.get(key) or (nested or {}).get(key)
 
 
 def _read_packages(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -77,7 +82,14 @@ def _refuse_unsupported(name: str, model: Mapping[str, Any], config: Mapping[str
             name,
             f"incremental_strategy={strategy!r}",
             _NEEDS_SQL[strategy],
-            "use append, merge, delete+insert or insert_overwrite, or write the model in SQL",
+            "use append, merge, delete+insert, insert_overwrite or changed_keys, or write the model in SQL",
+        )
+    if materialized != "table" and strategy == STRATEGY and not _find(config, "affected_by"):
+        raise _unsupported(
+            name,
+            f"incremental_strategy={strategy!r} without affected_by",
+            "nothing says which keys a changed row of an input affects",
+            "name inputs, and the expressions of the key: affected_by={'orders': 'customer'}",
         )
     if inlined:
         raise _unsupported(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
 from dbt.adapters.tablestore.config.changed_keys_config import Way
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
-from dbt.adapters.tablestore.inputs.changed_keys_inputs import check_query, moment_of, unproven
+from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, check_query, moment_of, unproven
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery, no_deltas
 from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
 from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
@@ -181,11 +181,19 @@ class ChangedKeysModels:
     ) -> Situation:
         """With the keys that changes of the inputs affect; `reads`: what the model's query reads."""
         assert settings.table.affected is not None
+        is_new = not situation.table_exists or situation.full_refresh
+        done = self._inputs.followed(settings.node)
+        if done is not None and done.is_code:  # which has run for these keys
+            return self._with_keys(relation, situation, done, is_new=is_new)
         tables = tuple(sorted({one.table for one in reads.reads()}))
         text = context.compiled or situation.sql
         query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected, settings.node)
-        is_new = not situation.table_exists or situation.full_refresh
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
+        return self._with_keys(relation, situation, found, is_new=is_new)
+
+    def _with_keys(
+        self, relation: TablestoreRelation, situation: Situation, found: Followed, *, is_new: bool
+    ) -> Situation:
         for warning in found.warnings:
             logger.warning(f"{relation.table_name}: {warning}")
         evaluation = found.evaluation

@@ -16,6 +16,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.keyed_tests import KeyedTests
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
@@ -163,7 +164,9 @@ class DataTests:
         coordinator: PublishCoordinator,
         pinned: NodeVersions,
         databases: Callable[[], tuple[str, ...]],
+        of_code: KeyedTests,
     ) -> None:
+        self._of_code = of_code
         self._engine, self._target, self._databases = engine, target, databases
         self._coordinator, self._pinned, self._inputs = coordinator, pinned, pinned.inputs
         self._reads: dict[str, ReadLog] = {}
@@ -241,7 +244,11 @@ class DataTests:
             self._target,
             self._pinned.as_of.get(relation.table_name),
         )
-        node, query = find_query(manifest, target, table, self._inputs.digest(table, version))
-        self._inputs.pin_test(test, node, table, query, version)
+        model, text = find_query(manifest, target, table, self._inputs.digest(table, version))
+        is_code = str(model.language) == "python"
+        query = self._of_code.keys(model, text) if is_code else text
+        self._inputs.pin_test(test, str(model.unique_id), table, query, version)
         self._inputs.check_context(table, query, self._inputs.test_pins(test), version)
-        return difference(query, table, [one.name for one in self._engine().columns(table)])
+        query = self._of_code.rows(model, text, relation, test) if is_code else query
+        columns = self._pinned.query_columns(test, f"select * from {table}")  # staged rows may have others
+        return difference(query, table, [one.name for one in columns])

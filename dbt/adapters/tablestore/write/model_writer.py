@@ -43,6 +43,7 @@ from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job
+from dbt.adapters.tablestore.write.keyed_tests import KeyedTests
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import (
     ModelJob,
@@ -92,17 +93,16 @@ class ModelWriter:
         self.looks = NodeLooks(engine)
         self.pinned = NodeVersions(self.looks, config, self._coordinator, databases, self._adopt)
         self.inputs, self.streams = self.pinned.inputs, self.pinned.streams
-        self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases)
+        self.python = PythonModels(engine, self.pinned, config)
+        of_code = KeyedTests(self.python, lambda model: self.read_settings(model, {}))
+        self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases, of_code)
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)
         self.changed_keys = ChangedKeysModels(self.looks.engine, self.inputs)
-        self.python = PythonModels(engine, self.pinned)
         self.batches = BatchQueries(engine, self.pinned)
         self._empty = EmptyRuns()
 
     def _adopt(self) -> None:
         self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
-
-    # --- config and plan ---
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
@@ -218,7 +218,7 @@ class ModelWriter:
         return response
 
     def _rows(self, node: str, plan: BuildPlan) -> Any:  # noqa: ANN401 - SQL text, or rows
-        return self.inputs.known_rows(node, plan) or self.python.written(node, plan.select)
+        return self.inputs.known_rows(node, plan) or self.python.written(node, plan)
 
     def _finish(self, node: str) -> None:
         """What was kept for the node's query is not needed any more."""
@@ -239,6 +239,7 @@ class ModelWriter:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
         if known.plan.action is Action.CREATE:
             raise compiled_for_no_table(relation.table_name, settings.node)
+        self.looks.begin()
         self.python.run_again(settings.node)
         self.looks.begin()
         found = retry_published(
@@ -384,8 +385,6 @@ class ModelWriter:
         if planned is not None:
             is_snapshot = settings.table.materialized == "snapshot"
             raise (no_merge if is_snapshot else builds_on_staged)(planned.staged)
-
-    # --- publishing ---
 
     def is_staged(self, table: str) -> bool:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""

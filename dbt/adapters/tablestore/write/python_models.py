@@ -1,7 +1,8 @@
 """Python models of one invocation: their code reads like the SQL of a model, and its rows get a name for a query.
 
 CHANGE     the reads and rows of a Python model
-Steps      check config and packages → run the code over the versions that the node reads → name the rows
+Steps      check config and packages → find the affected keys of changed_keys (keyed_code.py) → run the code over the
+           versions that the node reads, its inputs restricted to these keys → name the rows
            → the normal plan takes `select * from <name>` for the model's query, the write this or the Arrow rows
            → the name is dropped
 INVARIANT  what the code reads is noted like the reads of a query: staging and publishing know the node's inputs.
@@ -18,12 +19,18 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.tablestore.dbt_errors import ModelCodeFailed
+from dbt.adapters.tablestore.inputs.partial_runs import is_empty, refuse_sample
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.plan.run_context import PlanContext
+from dbt.adapters.tablestore.python_models.keyed_inputs import inputs_of, keyed_inputs
 from dbt.adapters.tablestore.python_models.model_code import ModelCode, describe_kind, run_code
 from dbt.adapters.tablestore.python_models.python_config import PythonConfig
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.keyed_code import KeyedCode, Restriction
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
-from tablestore_engine.api import Engine, FixRequest, TableVersion
+from tablestore_engine.api import Engine, FixRequest, TableVersion, WriteMode
 from tablestore_engine.spi import OrderedLock, Rank, ReadLog
 
 logger = TerminalMessages("Tablestore")
@@ -33,7 +40,7 @@ _LIBRARIES = ("pyspark", "pandas", "polars", "pyarrow")
 
 @dataclass(frozen=True)
 class PythonModel:
-    """One model of the run: what it is, and under which name a query finds its rows."""
+    """One model of the run: what it is, and under which name a query finds its rows. `is_test`: a test reads these."""
 
     node: str
     relation: TablestoreRelation
@@ -41,6 +48,8 @@ class PythonModel:
     config: PythonConfig
     rows: str
     reads: ReadLog
+    keyed: KeyedCode | None = None
+    is_test: bool = False
 
     @property
     def query(self) -> str:
@@ -51,16 +60,33 @@ class PythonModel:
 class PythonModels:
     """Of one invocation, for all of its threads."""
 
-    def __init__(self, engine: Callable[[], Engine], pinned: NodeVersions) -> None:
-        self._engine, self._pinned = engine, pinned
+    def __init__(
+        self,
+        engine: Callable[[], Engine],
+        pinned: NodeVersions,
+        config: Any,  # noqa: ANN401 - dbt's untyped config
+    ) -> None:
+        self._engine, self._pinned, self._config = engine, pinned, config
         self._models: dict[str, PythonModel] = {}
         self._rows: dict[str, Any] = {}  # by node: Arrow rows, until they are written
         self._lock = OrderedLock("Python models of this run", Rank.PROCESS)
 
-    def run(self, node: str, relation: TablestoreRelation, code: ModelCode, config: PythonConfig) -> str:
-        """SQL of the model's rows. Raises FixRequest TS1897, ModelCodeFailed TS1896, and what queries raise."""
+    def run(
+        self,
+        node: str,
+        relation: TablestoreRelation,
+        code: ModelCode,
+        config: PythonConfig,
+        keyed: KeyedCode | None = None,
+        *,
+        is_test: bool = False,
+    ) -> str:
+        """SQL of the model's rows; `keyed`: of those that changes of its inputs affect. `is_test`: for a test.
+
+        Raises FixRequest TS1897, ModelCodeFailed TS1896, what KeyedCode raises, and what queries raise.
+        """
         name = self._engine().python_frames.new_name()
-        model = PythonModel(node, relation, code, config, name, ReadLog())
+        model = PythonModel(node, relation, code, config, name, ReadLog(), keyed, is_test)
         with self._lock:
             self._models[node] = model
         self._run(model)
@@ -72,13 +98,45 @@ class PythonModels:
         if model is not None:
             self._run(replace(model, reads=ReadLog()))
 
-    def written(self, node: str, select: str) -> Any:  # noqa: ANN401 - SQL text or an Arrow table
-        """What to write for the SELECT of a plan: Arrow rows as they are, when it is nothing but these.
+    def keyed(
+        self,
+        relation: TablestoreRelation,
+        settings: ModelSettings,
+        code: ModelCode,
+        config: PythonConfig,
+        context: PlanContext,
+    ) -> KeyedCode | None:
+        """How a model runs for the keys that changes affect; None: it runs whole. Raises FixRequest TS1859."""
+        affected = settings.table.affected
+        if affected is None or is_empty(self._config):
+            return None
+        refuse_sample(self._config, settings.node)
+        inputs, engine = keyed_inputs(inputs_of(code.compiled), affected), self._pinned.looks.engine
+        return KeyedCode(
+            settings.node,
+            relation,
+            affected,
+            inputs,
+            context,
+            code.config,
+            config.packages,
+            engine,
+            self._pinned,
+        )
+
+    def written(self, node: str, plan: BuildPlan) -> Any:  # noqa: ANN401 - SQL text or an Arrow table
+        """What to write for a plan: Arrow rows as they are, when its SELECT is nothing but these.
+
+        Raises RetryError TS2014.
 
         WHY     through Spark the same rows take many times as long.
         """
-        model = self._find(node)
+        model, select = self._find(node), plan.select
         rows = self._rows.get(node)
+        if model is not None and model.keyed is not None:
+            model.keyed.check_plan(
+                is_upsert=plan.action is Action.INCREMENT and plan.mode is WriteMode.UPSERT
+            )
         if model is None or rows is None:
             return select
         if select == model.query:
@@ -114,19 +172,31 @@ class PythonModels:
             return self._models.get(node)
 
     def _run(self, model: PythonModel) -> None:
+        frames, keyed = self._engine().python_frames, model.keyed
+        restriction = None if keyed is None else keyed.follow(model.reads)
+        if keyed is not None and restriction is not None and restriction.is_idle:
+            self._keep(model.node, None)
+            frames.name_rows(self._read(model, keyed.idle_rows(), None, ReadLog()), model.rows)
+            return
+        self._run_code(model, restriction)
+        if keyed is not None and not keyed.check(model.rows, restriction):
+            self._run_code(model, None)
+            keyed.check(model.rows, None)
+
+    def _run_code(self, model: PythonModel, restriction: Restriction | None) -> None:
         frames, known = self._engine().python_frames, dict[str, Any]()
 
         def read(sql: str, args: Mapping[str, Any] | None = None) -> Any:  # noqa: ANN401 - a frame of Spark
-            return self._pinned.read(
-                model.node,
-                lambda *, versions: frames.read(
-                    sql, args, versions=_but_own(versions, model.relation), reads=model.reads
-                ),
-            )
+            reads = ReadLog()
+            found = self._read(model, sql, args, reads)
+            if model.keyed is not None and (reads.reads() or reads.constants()):
+                raise _read_otherwise(model.code, sql)
+            model.reads.add(reads)
+            return found
 
         def load(name: str) -> object:
             if name not in known:
-                known[name] = read(f"select * from {name}")
+                known[name] = self._read(model, _rows_of(model, name, restriction), None, model.reads)
             return frames.convert(known[name], model.config.dataframe)
 
         with frames.running():
@@ -141,9 +211,19 @@ class PythonModels:
             taken: Any = frames.take(rows)
             is_arrow = isinstance(taken, pa.Table)
             self._keep(model.node, taken if is_arrow else None)
-            frames.name_rows(
-                taken.slice(0, 0) if is_arrow else taken, model.rows
-            )  # a plan reads columns alone
+            is_plan = is_arrow and restriction is None and not model.is_test  # which reads columns alone
+            frames.name_rows(taken.slice(0, 0) if is_plan else taken, model.rows)
+
+    def _read(self, model: PythonModel, sql: str, args: Mapping[str, Any] | None, reads: ReadLog) -> Any:  # noqa: ANN401 - a frame of Spark
+        """At the states where the model follows its inputs."""
+        frames = self._engine().python_frames
+
+        def read(*, versions: Mapping[str, TableVersion]) -> Any:  # noqa: ANN401 - a frame of Spark
+            pins = {} if model.keyed is None else self._pinned.inputs.pins(model.node)
+            found = _but_own({**versions, **pins}, model.relation)
+            return frames.read(sql, args, versions=found, reads=reads)
+
+        return self._pinned.read(model.node, read)
 
     def _keep(self, node: str, rows: pa.Table | None) -> None:
         with self._lock:
@@ -153,11 +233,27 @@ class PythonModels:
                 self._rows[node] = rows
 
 
+def _rows_of(model: PythonModel, name: str, restriction: Restriction | None) -> str:
+    """SQL of an input."""
+    if model.keyed is None or restriction is None:
+        return f"select * from {name}"
+    return model.keyed.inputs.rows_of(name, restriction.keys)
+
+
 def _but_own(
     versions: Mapping[str, TableVersion], relation: TablestoreRelation
 ) -> Mapping[str, TableVersion]:
     """The model's own table as others see it, not as it was staged before."""
     return {table: version for table, version in versions.items() if table != relation.table_name}
+
+
+def _read_otherwise(code: ModelCode, sql: str) -> FixRequest:
+    return FixRequest(
+        "TS2015",
+        f"Python model {code.name} with changed_keys reads a table by its session",
+        why=f"rows of {sql!r} are not restricted to the keys of a run, and their changes would not be followed",
+        fix="read tables by dbt.ref() or dbt.source() alone; register their frames as views to use them in SQL",
+    )
 
 
 def _no_frame(code: ModelCode, rows: object) -> FixRequest:

@@ -25,7 +25,9 @@
     {%- do tablestore_run_strategy(strategy_macro, target_relation, settings) -%}
     {{ return(tablestore_end_build(target_relation)) }}
   {%- endif -%}
-  {%- set text = sql if model.language == 'sql' else adapter.tablestore_run_python(target_relation, model, compiled_code) -%}
+  {%- set text = sql if model.language == 'sql' else adapter.tablestore_run_python(
+        target_relation, settings, model, compiled_code,
+        existing=existing, full_refresh=should_full_refresh(), compiled=tablestore_text_of_model(compiled_code)) -%}
   {%- set query = tablestore_model_query(text) -%}
   {#- a stream that on_configuration_change keeps as it is reads nothing, and says so -#}
   {%- if model.config.materialized == 'streaming' and not should_full_refresh()
@@ -129,7 +131,9 @@
     {{ return(False) }}
   {%- endif -%}
   {%- if tablestore_follows_keys() -%}
-    {%- do adapter.tablestore_warn_is_incremental(model.name) -%}
+    {%- if model.language == 'sql' -%}{#- dbt asks for each Python model -#}
+      {%- do adapter.tablestore_warn_is_incremental(model.name) -%}
+    {%- endif -%}
     {{ return(False) }}
   {%- endif -%}
   {%- if model.resource_type == 'unit_test' -%}{#- what `given` says, not what the warehouse has; dbt puts a name for `this` -#}
