@@ -34,10 +34,12 @@ def test_a_project_is_kept_unless_something_was_wrong(tmp_path: Path) -> None:
     record.keep("7/0", 5, {"queries": 30, "runs": 140, FOUND: 0})
     record.keep("7/10", 5, {"queries": 30, "runs": 130, FOUND: 1})
     again = QueryRecord(path)
-    found = again.find("7/0", 5)
+    found = again.find("7/0", 30, 5)
     assert found is not None
     assert found["runs"] == 140
-    assert [again.find(*one) for one in (("7/0", 4), ("7/10", 5), ("7/2", 5))] == [None] * 3
+    assert [again.find(*one) for one in (("7/0", 30, 4), ("7/0", 9, 5), ("7/10", 30, 5), ("7/2", 30, 5))] == [
+        None
+    ] * 4
     assert (again.seed, again.total()) == (7, {"queries": 60, "runs": 270, FOUND: 1})
     attack = Attack(7, 30, 5, record=again, seconds=0).run()
     assert (attack.counts["runs"], attack.findings) == (140, [])

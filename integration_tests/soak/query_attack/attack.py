@@ -52,7 +52,7 @@ class Attack:
         with planted(self.plant) if self.plant else nullcontext():
             while left > 0 and len(report.findings) < self.stop_after:
                 models, seed = min(self.models, left), f"{self.seed}/{number}"
-                known = None if self.record is None else self.record.find(seed, self.changes)
+                known = None if self.record is None else self.record.find(seed, models, self.changes)
                 if known is not None:
                     report.counts += known
                 elif time.monotonic() < ends:

@@ -33,10 +33,10 @@ class QueryRecord:
         """Of the projects so far."""
         return next((int(name.partition("/")[0]) for name in self._projects), None)
 
-    def find(self, project: str, changes: int) -> Counter[str] | None:
-        """The counts of one with so many rounds of changes, if nothing was wrong in it."""
+    def find(self, project: str, queries: int, changes: int) -> Counter[str] | None:
+        """The counts of one with so many queries and rounds of changes, if nothing was wrong in it."""
         found = self._projects.get(project)
-        if found is None or found[FOUND] or found["changes"] != changes:
+        if found is None or found[FOUND] or (found["queries"], found["changes"]) != (queries, changes):
             return None
         return _counts(found)
 
