@@ -25,7 +25,7 @@ from tablestore_engine.format.evolution import evolve, plan_columns
 from tablestore_engine.format.scalar import arrow_values
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow
-from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm.arrow_take import decoded_texts, take_rows
 from tablestore_engine.store.files.column_facts import StoredColumns
 from tablestore_engine.store.files.group_facts import GroupFacts
 from tablestore_engine.store.files.parquet_copies import as_parquet
@@ -303,11 +303,11 @@ class OpenFile:
         portions = self.parquet.portions(STEP_ROWS, np.unique(group_of).tolist()) or [[]]
         parts, places = [], []
         for groups in portions:
-            rows = _rows_of(self.parquet, names, groups, parallel=parallel)
+            rows = _rows_of(self.parquet, names, groups, parallel=parallel, coded=True)
             mine = (
                 np.arange(len(positions)) if len(portions) == 1 else np.flatnonzero(np.isin(group_of, groups))
             )
-            parts.append(take_rows(rows, self._places(groups, positions[mine])))
+            parts.append(decoded_texts(take_rows(rows, self._places(groups, positions[mine]))))
             places.append(mine)
         found = parts[0] if len(parts) == 1 else pa.concat_tables(parts)
         order = np.concatenate(places)
@@ -372,11 +372,11 @@ def _joined(rows: pa.Table, known: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def _rows_of(
-    parquet: ParquetInput, names: Sequence[str], groups: Sequence[int] | None, *, parallel: bool = False
+    parquet: ParquetInput, names: Sequence[str], groups: Sequence[int] | None, **how: bool
 ) -> pa.Table:
     """These columns of some row groups; without any: as many rows, for evolve to fill with nulls and constants."""
     if names:
-        return parquet.read(names, groups, parallel=parallel)
+        return parquet.read(names, groups, **how)
     sizes = np.diff(parquet.group_starts)
     return pa.table({"_": pa.nulls(int(sizes.sum() if groups is None else sizes[list(groups)].sum()))})
 

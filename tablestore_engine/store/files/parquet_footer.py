@@ -29,6 +29,9 @@ from tablestore_engine.store.files.parquet_output import leaf_count
 TAIL_BYTES = 8  # length of the footer, and the magic word
 DATA_FILE = "data file"
 CACHED_BYTES = 16 << 20
+_CODED_BYTES = (
+    2  # of fewer for each row is a text that a dictionary holds: each plain one has a length of four bytes
+)
 
 
 class Footer:
@@ -72,6 +75,25 @@ class Footer:
             for name, leaves in self.leaves.items()
             if any(schema.column(leaf).physical_type == "INT96" for leaf in leaves)
         )
+
+    @cached_property
+    def repeating(self) -> frozenset[str]:
+        """Columns of text that are decoded faster as dictionaries, by their first row group."""
+        if not self.metadata.num_row_groups:
+            return frozenset()
+        group = self.metadata.row_group(0)
+        return frozenset(
+            name
+            for name, leaves in self.leaves.items()
+            if len(leaves) == 1
+            and self._is_text(leaves[0], name)
+            and group.column(leaves[0]).has_dictionary_page
+            and group.column(leaves[0]).total_uncompressed_size < _CODED_BYTES * group.num_rows
+        )
+
+    def _is_text(self, leaf: int, path: str) -> bool:
+        column = self.metadata.schema.column(leaf)
+        return bool(column.path == path and column.logical_type.type == "STRING")
 
     def group_facts(self, name: str, type_: DataType) -> tuple[ColumnFacts, ...] | None:
         """What statistics say of a column of this type, row group by row group; None: nothing that can be used."""

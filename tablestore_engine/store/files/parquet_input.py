@@ -85,10 +85,11 @@ class ParquetInput:
             if ranges and max(end for _, end in ranges) - min(start for start, _ in ranges) <= bytes_max:
                 fetch_ranges(self._source, ranges)
 
-    def _open(self, unit: str) -> pq.ParquetFile:
-        """`unit`: of INT96."""
+    def _open(self, unit: str, coded: Sequence[str] = ()) -> pq.ParquetFile:
+        """`unit`: of INT96; `coded`: columns of text that come as dictionaries."""
         return pq.ParquetFile(
             self._source,
+            read_dictionary=list(coded) or None,
             metadata=self.footer.metadata,  # else Arrow reads 64 KiB of the end once more
             page_checksum_verification=not self.footer.is_checked,
             pre_buffer=not self._is_of_python,  # _check_chunks has fetched what is read
@@ -127,13 +128,26 @@ class ParquetInput:
         return known
 
     def read(
-        self, columns: Sequence[str] | None, groups: Sequence[int] | None = None, *, parallel: bool = False
+        self,
+        columns: Sequence[str] | None,
+        groups: Sequence[int] | None = None,
+        *,
+        parallel: bool = False,
+        coded: bool = False,
     ) -> pa.Table:
-        """Rows of some row groups (None: all), of some columns (None: all)."""
+        """Rows of some row groups (None: all), of some columns (None: all). `coded`: texts that repeat may come as
+        dictionaries.
+        """
         wanted = range(self.metadata.num_row_groups) if groups is None else groups
         try:
             self._check_chunks(wanted, columns)
-            return self._decode(list(wanted), None if columns is None else list(columns), parallel=parallel)
+            names = None if columns is None else list(columns)
+            if coded and not self._int96(names):
+                repeating = self.footer.repeating.intersection(self.footer.leaves if names is None else names)
+                if repeating:
+                    parquet = self._open("ns", sorted(repeating))
+                    return self._decode(list(wanted), names, parallel=parallel, parquet=parquet)
+            return self._decode(list(wanted), names, parallel=parallel)
         except pa.ArrowMemoryError:
             raise
         except (pa.ArrowException, OSError) as error:
@@ -177,11 +191,18 @@ class ParquetInput:
         except (pa.ArrowException, OSError) as error:
             raise _unreadable(self._path, error) from error
 
-    def _decode(self, groups: list[int], columns: list[str] | None, *, parallel: bool) -> pa.Table:
+    def _decode(
+        self,
+        groups: list[int],
+        columns: list[str] | None,
+        *,
+        parallel: bool,
+        parquet: pq.ParquetFile | None = None,
+    ) -> pa.Table:
         """Nested columns beyond 32-bit offsets cannot be decoded as one array: those group by group."""
         parallel = parallel and not self._is_of_python
         try:
-            rows = self._parquet.read_row_groups(groups, columns=columns, use_threads=parallel)
+            rows = (parquet or self._parquet).read_row_groups(groups, columns=columns, use_threads=parallel)
             twice = self._int96(columns)
             if not twice:
                 return rows
@@ -190,7 +211,8 @@ class ParquetInput:
         except pa.ArrowNotImplementedError:
             if len(groups) < 2:
                 raise
-        return pa.concat_tables(self._decode([group], columns, parallel=parallel) for group in groups)
+        parts = [self._decode([group], columns, parallel=parallel, parquet=parquet) for group in groups]
+        return pa.concat_tables(parts)
 
     def _check_chunks(self, groups: Sequence[int], columns: Sequence[str] | None) -> None:
         """The sums of all chunks that will be decoded; neighbours are read as one."""

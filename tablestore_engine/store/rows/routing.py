@@ -1,17 +1,19 @@
 """Rows on their way to (partition, bucket): one pass, order of each key's rows kept.
 
 Steps      conform → kinds, where a column has them → partition codes and bucket numbers per row → stable sort by group,
-           of small buckets by group and key → slices
+           and by key where that is an integer or buckets are small → slices
 INVARIANT  every rule that rows can break is checked here, before the first file is written (P7), and nowhere again:
            but for repeated keys, which only sorting finds (incoming_batch).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,8 +25,8 @@ from tablestore_engine.format.bucket import assign_buckets
 from tablestore_engine.format.partition import PartitionSpec
 from tablestore_engine.format.scalar import python_values
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.arrow_take import take_rows
-from tablestore_engine.lsm.key_order import fixed_words, order_columns, order_permutation
+from tablestore_engine.lsm.arrow_take import take_all
+from tablestore_engine.lsm.key_order import fixed_words, order_columns, order_of_words, order_permutation
 from tablestore_engine.lsm.key_versions import retracts
 from tablestore_engine.store.rows.bucket_assigner import AssignedRows, BucketAssigner
 from tablestore_engine.store.rows.conformed_rows import conform
@@ -32,6 +34,8 @@ from tablestore_engine.store.table_traits import TableTraits
 
 Kinds = npt.NDArray[np.int8]
 SMALL_BUCKET_ROWS = 8_192  # on average: such buckets cost what each call costs, not what rows do
+_THREADS_MAX = 4
+_COUNTED_CODES = 1 << 16  # fewer are numbered without a sort
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ def route_rows(
     if count == 1:
         return (_routed(made, kinds, schema, assigned),)
     order = _order(made, groups, count, schema)
-    made = take_rows(made, order)
+    made = take_all(made, order)
     kinds = None if kinds is None else kinds[order]
     assigned = None if assigned is None else assigned.take(order)
     cuts = [0, *(np.flatnonzero(np.diff(groups[order])) + 1).tolist(), made.num_rows]
@@ -103,14 +107,32 @@ def route_rows(
 def _order(
     rows: pa.Table, groups: npt.NDArray[np.int64], count: int, schema: TableSchema
 ) -> npt.NDArray[np.int64]:
-    """Row numbers by group; of many small buckets also by key, each key's rows in their order: one sort for all."""
-    if not schema.is_keyed or rows.num_rows > count * SMALL_BUCKET_ROWS:
-        return np.argsort(groups, kind="stable")
+    """Row numbers by group; by key too where that spares the buckets a second copy of their rows: of integers, and of
+    many small buckets, in one sort for all. Each key's rows stay in their order.
+    """
+    if not schema.is_keyed:
+        return order_of_words(groups)
     keys = order_columns(rows, schema.trimmed_primary_keys)
     words = fixed_words(keys)
+    if rows.num_rows > count * SMALL_BUCKET_ROWS:
+        order = order_of_words(groups)
+        return order if words is None else _order_parts(order, groups, words)
     if words is not None:
         return np.lexsort((words, groups))
     return order_permutation(pl.DataFrame({"#group": groups}).hstack(keys))
+
+
+def _order_parts(
+    order: npt.NDArray[np.int64], groups: npt.NDArray[np.int64], words: npt.NDArray[Any]
+) -> npt.NDArray[np.int64]:
+    """Rows of each group by their words, groups in threads."""
+
+    def ordered(part: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return part[order_of_words(words[part])]
+
+    parts = np.split(order, np.cumsum(np.bincount(groups))[:-1])
+    with ThreadPoolExecutor(min(_THREADS_MAX, os.cpu_count() or 1, len(parts))) as pool:
+        return np.concatenate(list(pool.map(ordered, parts)))
 
 
 def _groups(
@@ -134,9 +156,18 @@ def partition_codes(
     count = 1
     for column in columns:  # renumbered after each column, so that the combined number never overflows
         codes = codes * (int(column.max()) + 1) + column
-        unique, codes = np.unique(codes, return_inverse=True)
-        codes, count = codes.reshape(-1).astype(np.int64), len(unique)
+        codes, count = _renumbered(codes)
     return codes, count
+
+
+def _renumbered(codes: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], int]:
+    """The same order in numbers from 0 without gaps, and how many they are."""
+    if len(codes) and int(codes.max()) < _COUNTED_CODES:
+        occurs = np.bincount(codes) > 0
+        number_of = np.cumsum(occurs) - 1
+        return number_of[codes], int(occurs.sum())
+    unique, found = np.unique(codes, return_inverse=True)
+    return found.reshape(-1).astype(np.int64), len(unique)
 
 
 def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tablestore_engine.lsm.arrow_take import take_rows
+from tablestore_engine.lsm import arrow_take
+from tablestore_engine.lsm.arrow_take import take_all, take_rows
 from tablestore_engine.lsm.key_order import order_frame
 
 ROW = st.tuples(
@@ -21,7 +22,7 @@ SCHEMA = pa.schema([("n", pa.int64()), ("t", pa.string()), ("l", pa.list_(pa.str
 
 @given(st.lists(st.lists(ROW, max_size=8), min_size=1, max_size=5), st.data(), st.integers(1, 200))
 def test_it_is_take(chunks: list[list[tuple[object, ...]]], data: st.DataObject, limit: int) -> None:
-    """For any chunks, numbers and limit the rows are those of a plain take."""
+    """For any chunks, numbers and limit the rows are those of a plain take, also when columns are taken in threads."""
     rows = pa.concat_tables(
         [
             pa.Table.from_pylist([dict(zip("ntl", row, strict=True)) for row in rows], SCHEMA)
@@ -33,6 +34,10 @@ def test_it_is_take(chunks: list[list[tuple[object, ...]]], data: st.DataObject,
     taken = take_rows(rows, at, array_bytes=limit)
     assert taken.to_pylist() == rows.take(pa.array(at)).to_pylist()
     assert taken.schema == rows.schema
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(arrow_take, "_THREADED_ROWS", 0)
+        patch.setattr(arrow_take, "ARRAY_BYTES", limit)  # above it: as take_rows
+        assert take_all(rows, at).equals(taken)
 
 
 @pytest.mark.nightly

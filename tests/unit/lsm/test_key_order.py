@@ -14,6 +14,7 @@ from tablestore_engine.lsm.key_order import (
     key_at,
     match_sorted,
     order_frame,
+    order_of_words,
     order_permutation,
     starts_of_groups,
 )
@@ -48,6 +49,20 @@ ORDERED = {
         pa.decimal128(38, 0),
     ),
 }
+
+
+@pytest.mark.parametrize("name", ["int8", "int16", "int32", "int64", "uint8", "uint64"])
+@pytest.mark.parametrize("bits", [1, 16, 17, 33, 48, 49, 63])
+def test_order_of_words_is_that_of_a_stable_sort(name: str, bits: int) -> None:
+    """Integers of each width around each number of 16-bit passes, with repeats and at both ends of their type."""
+    limits, span = np.iinfo(name), 1 << (bits - 1)
+    rng = np.random.default_rng(bits)
+    for low in (limits.min, max(limits.min, -span), max(0, limits.max - span)):
+        high = min(limits.max, low + span)
+        words = rng.integers(low, high, 5_000, dtype=name, endpoint=True)
+        words[:2] = high, low
+        words = np.concatenate([words, words[:1_000]])
+        assert (order_of_words(words) == np.argsort(words, kind="stable")).all()
 
 
 @pytest.mark.parametrize("name", ORDERED)

@@ -27,7 +27,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode, WriteRequest
 from tests.doses import examples
 from tests.doubles.request_counts import CountingFileIO
-from tests.unit.store.table_world import delete, make_table, put
+from tests.unit.store.table_world import Row, delete, make_table, put
 from tests.unit.store.test_changelog import foreign_level_zero
 
 ROWS, GROUP_ROWS = 1_000, 10
@@ -215,6 +215,31 @@ def test_rows_at_positions_come_in_their_order(tmp_path: Path, monkeypatch: pyte
     positions = np.array([905, 3, 904, 17, 3], np.int64)
     rows = file_read.FileReader(store.fileio, store.schema).read_positions(file, positions, ["id"])
     assert rows["id"].to_pylist() == [1810, 6, 1808, 34, 6]
+
+
+def test_rows_at_positions_have_texts_that_repeat_as_texts(tmp_path: Path) -> None:
+    """They are decoded as dictionaries, each row group with its own; texts that do not repeat, and numbers, are not."""
+    columns, group_rows = {"id": "BIGINT", "few": "STRING", "many": "STRING", "n": "INT"}, 400
+    store = make_table(tmp_path, columns=columns, options={"parquet.row-group-rows": str(group_rows)})
+    count = 5 * group_rows
+
+    def few(number: int) -> str | None:
+        return None if number % 7 == 0 else f"{number // group_rows}-{number % 3}"
+
+    rows: list[Row] = [{"id": one, "few": few(one), "many": f"{one}", "n": one % 2} for one in range(count)]
+    put(store, *rows)
+    (file,) = store.plan_scan().files
+    reader = file_read.FileReader(store.fileio, store.schema)
+    positions = np.random.default_rng(1).permutation(count)[: count // 3]
+    with reader.open(file) as opened:
+        assert len(opened.groups) == 5
+        assert opened.parquet.footer.repeating == {"few"}
+        coded = opened.parquet.read(list(columns), coded=True)
+        assert [one.name for one in coded.schema if pa.types.is_dictionary(one.type)] == ["few"]
+        found = opened.read_positions(positions)
+    expected = reader.read(file).take(pa.array(positions))
+    assert found.schema == expected.schema
+    assert found.to_pylist() == expected.to_pylist()
 
 
 def test_key_of_a_table_that_is_read_by_merging(tmp_path: Path) -> None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from tablestore_engine.errors import FixData, FixRequest, RetryError, Unsupported
+from tablestore_engine.format.data_file import SEQUENCE_NUMBER
 from tablestore_engine.format.snapshot import CommitKind
 from tablestore_engine.store.files.file_read import FileReader
+from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.rows.routing import route_rows
 from tablestore_engine.store.rows.row_filter import EVERY_ROW, SameKeys
 from tablestore_engine.store.table_store import TableStore
@@ -63,20 +66,31 @@ def test_rows_reach_their_partition_and_bucket(tmp_path: Path) -> None:
     assert store.verify() == ()
 
 
-def test_route_rows_small_buckets_come_in_key_order_and_each_key_in_order_of_arrival(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_small", [True, False])
+@pytest.mark.parametrize("key", ["BIGINT", "STRING"])
+def test_route_rows_come_in_key_order_and_each_key_in_order_of_arrival(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_small: bool, key: str
 ) -> None:
-    """One sort for all of them; large buckets keep the order of arrival, and hold the same rows."""
-    store = keyed_by_day(tmp_path, bucket="1")
-    rows = [{"id": n * 7 % 5, "v": f"{n}", "dt": f"d{n % 2}"} for n in range(20)]
-    routed = route_rows(as_table(rows, store.schema), None, store.schema)
-    found = [one.rows.to_pylist() for one in routed]
-    assert found == [
-        sorted((one for one in rows if one["dt"] == day), key=lambda one: one["id"]) for day in ("d0", "d1")
+    """One sort for all small buckets; a large one is sorted by its integers, and keeps texts in order of arrival."""
+    store = make_table(
+        tmp_path, partitions=("dt",), keys=("id", "dt"), columns={"id": key, "v": "STRING", "dt": "STRING"}
+    )
+    monkeypatch.setattr("tablestore_engine.lsm.arrow_take._THREADED_ROWS", 0)
+    monkeypatch.setattr("tablestore_engine.store.rows.routing.SMALL_BUCKET_ROWS", 100 if is_small else 1)
+    made = [n * 7 % 5 for n in range(20)]
+    rows: list[Row] = [
+        {"id": one if key == "BIGINT" else f"{one}", "v": f"{n}", "dt": f"d{n % 2}"}
+        for n, one in enumerate(made)
     ]
-    monkeypatch.setattr("tablestore_engine.store.rows.routing.SMALL_BUCKET_ROWS", 1)
-    whole = [one.rows.to_pylist() for one in route_rows(as_table(rows, store.schema), None, store.schema)]
-    assert whole == [[one for one in rows if one["dt"] == day] for day in ("d0", "d1")]
+    table = as_table(rows, store.schema)
+    chunks = pa.concat_tables([table.slice(0, 3), table.slice(3, 9), table.slice(12)])
+    routed = route_rows(chunks, None, store.schema)
+    is_sorted = is_small or key == "BIGINT"
+    for one, dt in zip(routed, ("d0", "d1"), strict=True):
+        arrived = [row for row in rows if row["dt"] == dt]
+        assert one.rows.to_pylist() == (
+            sorted(arrived, key=lambda row: str(row["id"])) if is_sorted else arrived
+        )
 
 
 def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_partition(
@@ -96,6 +110,35 @@ def test_route_rows_null_partition_in_several_chunks_returns_each_row_in_its_par
         ("z",): 1,
     }
     assert all(set(one.rows.column("dt").to_pylist()) == set(one.partition) for one in routed)
+
+
+@pytest.mark.parametrize(
+    ("key", "is_exact"), [("BIGINT", True), ("STRING", True), ("DOUBLE", False), ("DECIMAL(5, 2)", False)]
+)
+def test_old_rows_take_keys_that_are_equal_by_bytes_from_the_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str, is_exact: bool
+) -> None:
+    """Such keys are not decoded with the old rows, and the changelog has them all the same, of deletes too."""
+    store = make_table(tmp_path, columns={"id": key, "name": "STRING", "n": "INT"})
+    make = {"STRING": str, "DOUBLE": float, "DECIMAL(5, 2)": Decimal}.get(key, int)
+    rows: list[Row] = [{"id": make(n), "name": f"c{n % 3}", "n": n} for n in range(40)]
+    put(store, *rows)
+    read, asked = ParquetInput.read, list[list[str]]()
+
+    def recorded(parquet: ParquetInput, columns: list[str], groups: list[int], **how: bool) -> pa.Table:
+        asked.append(columns)
+        return read(parquet, columns, groups, **how)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ParquetInput, "read", recorded)
+        put(store, *[{**one, "n": -1} for one in rows[:30:3]])
+        delete(store, rows[31])
+    old = [columns for columns in asked if SEQUENCE_NUMBER in columns]
+    assert len(old) == 2
+    assert all(("id" in columns) != is_exact for columns in old)
+    pairs = [(("-U", one), ("+U", {**one, "n": -1})) for one in rows[:30:3]]
+    assert changes_of(store, 2) == changes(*[change for pair in pairs for change in pair])
+    assert changes_of(store, 3) == changes(("-D", rows[31]))
 
 
 def test_an_update_changes_only_its_bucket(tmp_path: Path) -> None:
