@@ -93,10 +93,10 @@ class Sheet:
 
     def time(self, operation: str, work: Callable[[], T]) -> T:
         """Run and note."""
-        before, started = processor_seconds(), time.monotonic()
+        before, started = used_ticks(), time.monotonic()
         made = work()
         self.wall.setdefault(operation, []).append(time.monotonic() - started)
-        self.cpu.setdefault(operation, []).append(processor_seconds() - before)
+        self.cpu.setdefault(operation, []).append(seconds_between(before, used_ticks()))
         return made
 
     def again(self, operation: str) -> bool:
@@ -115,10 +115,10 @@ class Sheet:
         }
 
 
-def processor_seconds() -> float:
-    """Of this process and of all that it started and that still run; of those that ended, what was waited for."""
-    parents: dict[int, int] = {}
-    ticks: dict[int, int] = {}
+def used_ticks() -> dict[int, float]:
+    """Process → clock ticks that it and the children used that it waited for; this process and all that it started."""
+    me, parents = os.getpid(), dict[int, int]()
+    ticks = dict[int, float]()
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -126,13 +126,25 @@ def processor_seconds() -> float:
             except OSError:
                 continue  # it has ended
             parents[int(name)], ticks[int(name)] = int(words[1]), sum(int(word) for word in words[11:15])
-    others, me = 0, os.getpid()
+            if int(name) == me:  # a tick is too long for an operation of this process alone
+                ticks[me] = time.process_time() * _TICKS + sum(int(word) for word in words[13:15])
+    ours = {}
     for process, used in ticks.items():
         above = process
         while above not in (0, me):
             above = parents.get(above, 0)
-        others += used * (above == me and process != me)
-    return others / _TICKS + time.process_time()
+        if above == me:
+            ours[process] = used
+    return ours
+
+
+def seconds_between(before: Mapping[int, float], after: Mapping[int, float]) -> float:
+    """Processor seconds. A process that ended and that none of ours waited for takes its past along: then the sum
+    falls, and what the others used is the better figure.
+    """
+    whole = sum(after.values()) - sum(before.values())
+    of_others = sum(used - before[process] for process, used in after.items() if process in before)
+    return max(whole, of_others) / _TICKS
 
 
 @dataclass

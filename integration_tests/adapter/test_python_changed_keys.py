@@ -249,3 +249,22 @@ def test_random_changes_equal_a_full_run(feed: Shop, tmp_path: Path) -> None:
         if rng.random() < 0.5:
             customers(feed, (rng.randint(1, 9), f"n{rng.random()}"))
         run(feed)
+
+
+def test_a_row_whose_text_stays_the_same_has_changed(feed: Shop) -> None:
+    """Values that move between columns give the same text of the row; the key is affected all the same."""
+    halves = (
+        "{{{{ config(materialized='view') }}}} select id as customer_id, split_part(name, '|', 1) as a, "
+        "split_part(name, '|', 2) as b from {{{{ source('raw', 'customers') }}}}"
+    ).format()
+    feed.write("models/halves.sql", halves)
+    body = 'return dbt.ref("halves").select("customer_id", "a", "b")'
+    for name, config in (("m", f"{CONFIG}, affected_by={{'halves': 'customer_id'}}"), ("full", FULL)):
+        text = ODD.replace('    orders = dbt.source("raw", "orders")\n', "")
+        feed.write(f"models/{name}.py", text.format(config=config, body=body))
+    customers(feed, (1, "x, y|z"), (2, "u|v"))
+    run(feed)
+    customers(feed, (1, "x|y, z"))
+    run(feed)
+    assert feed.response("m")["evaluated"] == "affected keys"
+    assert feed.rows("select a, b from demo.m where customer_id = 1") == [("x", "y, z")]

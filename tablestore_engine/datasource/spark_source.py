@@ -12,6 +12,7 @@ INVARIANT  abort deletes nothing: a commit whose answer was lost may still be re
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -50,6 +51,7 @@ from tablestore_engine.spark.worker_check import is_cluster
 from tablestore_engine.spark.worker_versions import check_here
 
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
+_REGISTERING = threading.Lock()
 
 
 class TablestoreWriter(DataSourceArrowWriter):
@@ -166,8 +168,10 @@ class TablestoreSource(DataSource):
 def register_source(session: SparkSession, scratch: Path) -> None:
     """Doing it again is fine. On a cluster the package is sent before: Spark keeps what workers get with the source.
 
+    One thread at a time: Spark may refuse one of two at once, with DATA_SOURCE_ALREADY_EXISTS.
     Raises FixRequest TS1540 to TS1543 when workers cannot run it.
     """
-    if is_cluster(session.sparkContext):
-        ship_package.ship(session, scratch)
-    session.dataSource.register(TablestoreSource)
+    with _REGISTERING:
+        if is_cluster(session.sparkContext):
+            ship_package.ship(session, scratch)
+        session.dataSource.register(TablestoreSource)
