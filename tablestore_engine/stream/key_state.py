@@ -35,7 +35,7 @@ _RUN = np.dtype([("hash", np.uint64), ("at", np.int64)])
 
 
 @dataclass(frozen=True)
-class _Held:
+class _HeldKeys:
     """Messages of one call; `first`: the number of the first one."""
 
     first: int
@@ -50,7 +50,7 @@ class KeyState:
     def __init__(self, folder: Path | None = None, *, keys_max: int = KEYS_MAX) -> None:
         self._folder, self._keys_max = folder, keys_max
         self._near: dict[bytes, int] = {}
-        self._held: list[_Held] = []
+        self._held: list[_HeldKeys] = []
         self._count = 0
         self._far: _Disk | None = None
 
@@ -62,7 +62,7 @@ class KeyState:
         offsets: Numbers,
     ) -> None:
         """In order: the last of a key counts. Raises RetryError TS1359."""
-        self._held.append(_Held(self._count, values, partitions, offsets))
+        self._held.append(_HeldKeys(self._count, values, partitions, offsets))
         self._near.update(zip(keys, range(self._count, self._count + len(keys)), strict=True))
         self._count += len(keys)
         if self._count > self._keys_max:
@@ -105,7 +105,7 @@ class KeyState:
         numbers = np.array([one[1:] for _, one in entries], np.int64).reshape(-1, 2)
         values = [one[0] for _, one in entries]
         self._near = {key: number for number, (key, _) in enumerate(entries)}
-        self._held, self._count = [_Held(0, values, numbers[:, 0], numbers[:, 1])], len(entries)
+        self._held, self._count = [_HeldKeys(0, values, numbers[:, 0], numbers[:, 1])], len(entries)
 
     def _entry(self, starts: list[int], number: int) -> Entry:
         one = self._held[bisect_right(starts, number) - 1]
