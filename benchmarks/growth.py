@@ -13,7 +13,6 @@ Usage      python -m benchmarks.growth [--axis rows|snapshots|partitions]... [--
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import shutil
@@ -33,11 +32,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.data import checksum, rows_of
+from benchmarks.record import keep
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 
 T = TypeVar("T")
 Keys = npt.NDArray[np.int64]
-RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
 OPERATIONS = (
     "load", "upsert", "100 rows", "open", "scan", "aggregate", "key", "diff", "verify", "expire",
 )  # fmt: skip
@@ -328,11 +327,6 @@ class Facts(Protocol):
     facts: dict[str, object]
 
 
-def measure_growth(sheet: Facts, folder: Path, points: Sequence[Point] = POINTS) -> None:
-    """`facts["growth"]`: axis → sizes, operations and exponents."""
-    sheet.facts["growth"] = _measure_axes(folder, points)
-
-
 def _measure_axes(folder: Path, points: Sequence[Point]) -> dict[str, dict[str, object]]:
     found: dict[str, dict[int, dict[str, dict[str, float]]]] = {}
     settings = SparkSettings(master="local[2]", conf={"spark.driver.memory": "4g"})
@@ -363,9 +357,7 @@ def main(argv: Sequence[str]) -> int:
         found = _measure_axes(Path(folder), points)
     print(table_text(found))
     if not (asked.small or asked.no_write):
-        known = json.loads(RESULT.read_text())
-        known["growth"] = {**known.get("growth", {}), **found}
-        RESULT.write_text(json.dumps(known, indent=1) + "\n")
+        keep("growth", found, beside=True)
     return 0
 
 

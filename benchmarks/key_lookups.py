@@ -9,7 +9,6 @@ Usage      python -m benchmarks.key_lookups [--small]
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import sys
@@ -22,7 +21,7 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.store_bench import RESULT
+from benchmarks.record import keep
 from tablestore_engine.api import Engine, Table
 from tablestore_engine.spark.key_reads import KeyReads
 
@@ -153,16 +152,7 @@ def main() -> None:
     missed = {name: goal for name, goal in _GOALS.items() if found[name]["cpu_ratio"] > goal}
     sys.stdout.write(f"goals missed, by processor time: {missed or 'none'}\n")
     if not is_small:
-        known = json.loads(RESULT.read_text())
-        load = round(os.getloadavg()[1], 1)
-        known["key lookups"] = {
-            "rows": rows.num_rows,
-            "load": load,
-            "goals": _GOALS,
-            "filters": found,
-            "sql": in_sql,
-        }
-        RESULT.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+        keep("key lookups", {"rows": rows.num_rows, "goals": _GOALS, "filters": found, "sql": in_sql})
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import pyarrow.compute as pc
 
 from benchmarks.data import SCHEMA, rows_of
 from benchmarks.merge_engines import ENGINES, merging_options
+from benchmarks.record import keep
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
@@ -36,7 +37,6 @@ from tablestore_engine.warehouse.compared_states import compare_states
 from tablestore_engine.warehouse.snapshot_diff import read_change_batches
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "docs" / "performance.json"
 LOAD_ROWS = 1_000_000
 _OPTIONS = {"bucket": "1", "deletion-vectors.enabled": "true", "changelog-producer": "lookup"}
 _OF_ENGINES = ("nothing", "scan", "fold", "upsert of a quarter")  # what merges or reads merged rows
@@ -172,12 +172,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found[str(rows)] = measure(rows, Path(folder), arguments.engine)
     if not arguments.no_write:
-        record = json.loads(RESULT.read_text())
-        if arguments.engine == "deduplicate":
-            record["memory"] = found
-        else:
-            record.setdefault("memory of merge engines", {})[arguments.engine] = found
-        RESULT.write_text(json.dumps(record, indent=1) + "\n")
+        keep("memory", {arguments.engine: found}, beside=True)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ Usage      python -m benchmarks.merge_engines [--rows 1000000] [--turns 5] [--re
 from __future__ import annotations
 
 import argparse
-import json
 import resource
 import shutil
 import statistics
@@ -31,6 +30,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from benchmarks.data import SCHEMA, rows_of
+from benchmarks.record import keep
 from tablestore_engine.fileio.local import LocalFileIO
 from tablestore_engine.format.schema import new_schema
 from tablestore_engine.store.table_store import TableStore
@@ -39,7 +39,6 @@ from tests.unit.store.table_world import KEYED
 from tests.unit.store.test_changelog import foreign_run
 
 T = TypeVar("T")
-RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
 GOALS = {"upsert": 1.3, "full compaction": 1.5, "merging read": 3.0}
 ENGINES: Mapping[str, Mapping[str, str]] = {
     "deduplicate": {},
@@ -248,9 +247,7 @@ def main(words: list[str]) -> None:
     chosen = parser.parse_args(words)
     found = measure(chosen.rows, chosen.turns)
     if chosen.record:
-        known = json.loads(RESULT.read_text())
-        known["merge engines"] = {"rows": chosen.rows, "goals": GOALS, "operations": found}
-        RESULT.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+        keep("merge engines", {"rows": chosen.rows, "goals": GOALS, "operations": found})
 
 
 if __name__ == "__main__":

@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from benchmarks.record import keep
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteMode, WriteSpec
 
-RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
 _AGAIN, _UPSERTS = 5, 3
 _SUMS = ("count(*)", "sum(id)", "sum(amount)", "max(name)")
 
@@ -164,9 +164,7 @@ def main(argv: Sequence[str]) -> int:
     }
     print(json.dumps(rounded, indent=1))
     if not small:
-        RESULT.write_text(
-            json.dumps({**json.loads(RESULT.read_text()), "partitions": rounded}, indent=1) + "\n"
-        )
+        keep("partitions", rounded)
     return 0
 
 

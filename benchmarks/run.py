@@ -29,7 +29,7 @@ from benchmarks.changed_keys import measure_changed_keys
 from benchmarks.data import Sizes, checksum, merge_expected, write_rows
 from benchmarks.dbt_build import measure_dbt_build
 from benchmarks.formats import measure_formats
-from benchmarks.growth import POINTS, SMALL, measure_growth
+from benchmarks.growth import main as measure_growth
 from benchmarks.iceberg import CASES as ICEBERG_CASES
 from benchmarks.iceberg import SMALL as ICEBERG_SMALL
 from benchmarks.iceberg import measure_iceberg
@@ -37,6 +37,7 @@ from benchmarks.ingest import measure_ingest
 from benchmarks.kafka import measure_kafka
 from benchmarks.log_readers import measure_log_readers
 from benchmarks.peers import run_pypaimon
+from benchmarks.record import keep, kept
 from benchmarks.spark_peers import SMALL as PEERS_SMALL
 from benchmarks.spark_peers import main as measure_spark_peers
 from benchmarks.streams import measure_streams
@@ -44,7 +45,6 @@ from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
 
 T = TypeVar("T")
 ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "docs" / "performance.json"
 TABLE = "bench.rows"
 SPEC = WriteSpec(table=TableSpec(primary_key=("id",), options={"bucket": "2"}), mode=WriteMode.UPSERT)
 
@@ -78,6 +78,10 @@ def _check(what: str, got: tuple[int, ...], expected: tuple[int, ...]) -> None:
 def _spark_peers(_sheet: Sheet, _folder: Path, small: bool) -> None:
     if measure_spark_peers(["--small"] if small else []):
         print("spark-peers: not every system was measured, see above", file=sys.stderr)
+
+
+def _growth(_sheet: Sheet, _folder: Path, small: bool) -> None:
+    measure_growth(["--small"] if small else [])
 
 
 def _python(sheet: Sheet, folder: Path, small: bool) -> None:
@@ -122,7 +126,7 @@ PARTS: dict[str, Callable[[Sheet, Path, bool], None]] = {
     "formats": lambda sheet, _folder, small: measure_formats(sheet, rows=_log_rows(small)),
     "log-readers": lambda sheet, folder, small: measure_log_readers(sheet, folder, rows=_log_rows(small)),
     "ingest": lambda sheet, folder, small: measure_ingest(sheet, folder, _log_rows(small)),
-    "growth": lambda sheet, folder, small: measure_growth(sheet, folder, SMALL if small else POINTS),
+    "growth": _growth,
     "iceberg": lambda sheet, folder, small: measure_iceberg(
         sheet, folder, ICEBERG_SMALL if small else ICEBERG_CASES
     ),
@@ -173,11 +177,11 @@ def main(argv: list[str]) -> int:
             PARTS[name](sheet, Path(folder), arguments.small)
     print(json.dumps(_ratios(sheet.seconds), indent=2))
     if not arguments.small:
-        known = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-        seconds = {**known.get("seconds", {}), **sheet.seconds}
-        facts = {**known.get("facts", {}), **sheet.facts}
-        result = {"machine": _machine(), "ratios": _ratios(seconds), "seconds": seconds, "facts": facts}
-        RESULT.write_text(json.dumps({**known, **result}, indent=1) + "\n")
+        before = kept("workloads")
+        seconds = {**before.get("seconds", {}), **sheet.seconds}
+        facts = {**before.get("facts", {}), **sheet.facts}
+        made = {"machine": _machine(), "ratios": _ratios(seconds), "seconds": seconds, "facts": facts}
+        keep("workloads", made)
     return 0
 
 

@@ -23,12 +23,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.record import keep
 from integration_tests.interop.environments import SMALL_BUILD_PEERS, java_command
 from tablestore_engine.api import Engine
 from tablestore_engine.runtime.java import cache_folder
 
 ROOT = Path(__file__).resolve().parent.parent
-RESULT = ROOT / "docs" / "performance.json"
 ROWS = 10_000
 COLD, RESIDENT, TESTS = "ours, cold", "ours, resident session", "ours, dbt test alone"
 LOADED = "ours, tablestore dbt"
@@ -76,9 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     facts = _facts(seconds)
     print(json.dumps(facts, indent=2))
     if options.write:
-        document = json.loads(RESULT.read_text())
-        document["facts"]["small_build"] = facts
-        RESULT.write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+        keep("small build", facts)
 
 
 def _install(folder: Path) -> Path:

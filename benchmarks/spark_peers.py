@@ -11,7 +11,6 @@ Usage      python -m benchmarks.spark_peers [--small] [--rounds 3] [--only ours,
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
 import statistics
@@ -28,6 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.data import Sizes, checksum, merge, write_rows
 from benchmarks.paimon_connector import connector
+from benchmarks.record import keep
 from benchmarks.spark_environments import (
     DELTA,
     ICEBERG,
@@ -41,7 +41,6 @@ from integration_tests.interop.environments import CannotMake, java_command
 
 ROOT = Path(__file__).resolve().parent.parent
 SCRIPT = Path(__file__).parent / "peer_spark.py"
-RESULT = ROOT / "docs" / "performance.json"
 HEADINGS = {
     "ours": "ours, full changelog",
     "paimon": f"Paimon {PAIMON_VERSION}, none",
@@ -237,22 +236,7 @@ def spread(found: dict[str, Any]) -> str:
 
 def record(found: dict[str, Any], sizes: Sizes, rounds: int) -> None:
     """Into docs/performance.json, with date and commit."""
-    commit = subprocess.run(
-        ["git", "-C", str(ROOT), "rev-parse", "--short=8", "HEAD"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    known = json.loads(RESULT.read_text()) if RESULT.exists() else {}
-    known["spark peers"] = {
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
-        "commit": commit.stdout.strip(),
-        "load": round(os.getloadavg()[1], 1),
-        "rounds": rounds,
-        "sizes": vars(sizes),
-        "systems": found,
-    }
-    RESULT.write_text(json.dumps(known, indent=1) + "\n")
+    keep("spark peers", {"rounds": rounds, "sizes": vars(sizes), "systems": found})
 
 
 def main(words: Sequence[str]) -> int:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from benchmarks.record import keep
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import make_bucket, start_s3_server, stop_s3_server
 
-RESULT = Path(__file__).resolve().parent.parent / "docs" / "performance.json"
 _BUCKET = "bench"
 Place = Callable[[str], str]  # name of a warehouse → its address
 
@@ -40,6 +39,4 @@ def run_on_server(
         finally:
             stop_s3_server(work / "s3")
     if not is_small:
-        known = json.loads(RESULT.read_text())
-        known[name] = {"rows": count, "load": round(os.getloadavg()[1], 1), **found}
-        RESULT.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+        keep(name, {"rows": count, **found})

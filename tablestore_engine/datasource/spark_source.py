@@ -12,7 +12,6 @@ INVARIANT  abort deletes nothing: a commit whose answer was lost may still be re
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, MutableMapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -45,13 +44,14 @@ from tablestore_engine.errors import (
     CommitExpired,
     EngineBug,
 )
+from tablestore_engine.runtime.locks import OrderedLock, Rank
 from tablestore_engine.runtime.outside_world import SYSTEM
 from tablestore_engine.spark import ship_package
 from tablestore_engine.spark.worker_check import is_cluster
 from tablestore_engine.spark.worker_versions import check_here
 
 _QUERY, _BATCH = "sql.streaming.queryId", "streaming.sql.batchId"
-_REGISTERING = threading.Lock()
+_REGISTERING = OrderedLock("source of Spark", Rank.SOURCE)
 
 
 class TablestoreWriter(DataSourceArrowWriter):

@@ -27,6 +27,7 @@ class Rank(IntEnum):
     PAGE = 8  # tablestore ui: one difference, one question to the brokers at a time
     ENGINE_SPARK = 10  # one engine's first use of Spark
     SESSION_START = 12  # the process's one session: starting the JVM takes seconds
+    SOURCE = 14  # format("tablestore") in a session: Spark starts a Python process for it
     PUBLISHER = 20  # one table's producer: the time of its transactions
     SESSION_NAMES = (
         30  # what Spark's catalog holds for us: the time of an analysis; calls the warehouse for look-ups
