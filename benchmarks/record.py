@@ -16,17 +16,21 @@ _FILE = ROOT / "docs" / "performance.json"
 
 def kept(name: str) -> dict[str, Any]:
     """The figures of this name; none: empty."""
-    known: dict[str, dict[str, Any]] = json.loads(_FILE.read_text()) if _FILE.exists() else {}
-    return known.get(name, {})
+    return _known().get(name, {})
 
 
 def keep(name: str, figures: Mapping[str, Any], *, beside: bool = False) -> None:
     """Figures in place of those of this name. `beside`: of the parts that `figures` has no name for, those of before
     stay, although another run made them.
     """
-    known = json.loads(_FILE.read_text()) if _FILE.exists() else {}
-    known[name] = {**(kept(name) if beside else {}), **figures, "made": _made()}
+    known = _known()
+    known[name] = {**(known.get(name, {}) if beside else {}), **figures, "made": _made()}
     _FILE.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
+
+
+def _known() -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = json.loads(_FILE.read_text()) if _FILE.exists() else {}
+    return found
 
 
 def _made() -> dict[str, object]:

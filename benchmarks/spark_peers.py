@@ -158,7 +158,7 @@ def _leave_out(found: dict[str, Figures], name: str, why: Exception) -> None:
 def _work(
     folder: Path, name: str, base: pa.Table, batches: list[Path], small: list[Path]
 ) -> dict[str, object]:
-    """What a system is told to do, and what has to come out."""
+    """What a system does, and what has to come out."""
     final = merge([base, *map(pq.read_table, (*batches, *small))])
     paths = [folder / f"{name}-{part}.parquet" for part in ("base", "final")]
     for path, table in zip(paths, (base, final), strict=True):

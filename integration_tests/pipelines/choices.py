@@ -41,7 +41,7 @@ _TICKS = 100  # of the kernel in a second, for user programs
 @dataclass(frozen=True)
 class Pair:
     """One model in one batch, 0 for the first build. `seconds`, `processor`: by strategy; `chosen`: one of them;
-    `reason`: why; `sizes`: what the choice was told.
+    `reason`: why; `sizes`: those that the choice had.
     """
 
     model: str
@@ -84,7 +84,7 @@ class ProcessorTimes:
 
 @contextmanager
 def heard_sizes() -> Iterator[dict[str, dict[str, int]]]:
-    """model → what its last choice was told."""
+    """model → the sizes that its last choice had."""
     found: dict[str, dict[str, int]] = {}
 
     def noted(*words: Any, **named: Any) -> RunChoice:

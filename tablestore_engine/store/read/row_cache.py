@@ -82,7 +82,7 @@ class RowCache:
             return
         with self._lock:
             seen.rows = rows
-            held = sum(one.rows.nbytes for one in self._files.values() if one.rows is not None)
+            held = self.held_bytes
             for other in list(self._files.values()):
                 if held <= self.capacity_bytes:
                     break

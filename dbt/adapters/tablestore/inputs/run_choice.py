@@ -6,7 +6,7 @@ INVARIANT  the history is a property of the model's own newest commit; a commit 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dbt.adapters.tablestore.config.changed_keys_config import Way
@@ -32,12 +32,12 @@ class RunChoice:
 
     def choose(self, possible: Iterable[Way], joined: Iterable[str]) -> ChosenWay:
         """`joined`: tables that deltas read beside the changes, as often as they do so."""
-        return self.history.choose(possible, self.sizes(tuple(joined)))
+        return self.history.choose(possible, self.sizes(joined))
 
-    def sizes(self, joined: Sequence[str] = ()) -> RowCounts:
+    def sizes(self, joined: Iterable[str] = ()) -> RowCounts:
         """What a choice is made by, besides earlier runs."""
         read = sum(self.rows.get(one, 0) for one in joined)
-        return RowCounts(self.changed, self.total, read, self.groups, len(self.rows), len(joined))
+        return RowCounts(self.changed, self.total, read, self.groups)
 
     @property
     def total(self) -> int:

@@ -37,15 +37,13 @@ _WAYS = {code: way for way, code in _CODES.items()}
 @dataclass(frozen=True)
 class RowCounts:
     """Rows by metadata. `changed`, `total`: of the inputs. `joined`: of those that deltas read beside the changes, as
-    often as they do so. `groups`: of the model. `tables`: number of inputs; `joins`: number of reads in `joined`.
+    often as they do so. `groups`: of the model.
     """
 
     changed: int = 0
     total: int = 0
     joined: int = 0
     groups: int = 0
-    tables: int = 1
-    joins: int = 0
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+import numpy as np
+
 LEVEL, RATIO = 1.5, 1.1  # deviations of the guesses: of all strategies together, and of each one
 LOAD, NOISE = 0.35, 0.12  # deviations of the load, and of one run besides
 STAYS = 0.85  # of the load, from one run to the next
@@ -46,7 +48,8 @@ def estimates(guesses: Mapping[str, float], samples: Sequence[Sample]) -> dict[s
     most = {way: OUTLIER * min(one.seconds for one in samples if one.way == way) for way in _ways(samples)}
     errors = [log(max(min(one.seconds, most[one.way]), _SHORTEST)) - means[one.way] for one in samples]
     found = {}
-    weights = _solved(rows, [errors, *([_shared(way, one.way) for one in samples] for way in ways)])
+    sides = [errors, *([_shared(way, one.way) for one in samples] for way in ways)]
+    weights = np.linalg.solve(np.reshape(rows, (len(samples),) * 2), np.transpose(sides)).T.tolist()
     for at, way in enumerate(ways):
         with_way = [_shared(way, one.way) for one in samples]
         mean = means[way] + sum(one * weight for one, weight in zip(with_way, weights[0], strict=True))
@@ -68,19 +71,3 @@ def _noise(one: Sample, other: Sample) -> float:
     if one != other:
         return load
     return load + NOISE**2 + (COLD**2 if one.number == 1 else 0.0)
-
-
-def _solved(rows: Sequence[Sequence[float]], sides: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Solutions of a positive definite system, one for each right side: elimination without pivots."""
-    size = len(rows)
-    table = [[*row, *(side[at] for side in sides)] for at, row in enumerate(rows)]
-    for at in range(size):
-        pivot = [value / table[at][at] for value in table[at]]
-        table[at] = pivot
-        for other in range(size):
-            factor = table[other][at]
-            if other != at and factor:
-                table[other] = [
-                    value - factor * step for value, step in zip(table[other], pivot, strict=True)
-                ]
-    return [[table[at][size + side] for at in range(size)] for side in range(len(sides))]

@@ -56,7 +56,7 @@ class KeyedCode:
     pinned: NodeVersions
 
     def follow(self, reads: ReadLog) -> Restriction | None:
-        """None: the code runs over all rows. `reads` is told which tables the inputs are.
+        """None: the code runs over all rows. `reads` gets the tables of the inputs.
 
         Raises FixRequest TS1839, TS1870, TS1871, TS1872.
         """
