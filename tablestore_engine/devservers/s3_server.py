@@ -260,9 +260,9 @@ def _start_once(
 
 
 def _spawn(folder: Path, program: Path, keys: S3Keys, port: int) -> subprocess.Popen[bytes]:
-    """Its environment has nothing of ours but PATH: each option of versitygw can also be set by a variable."""
-    command = [str(program), "--port", f"127.0.0.1:{port}", "--region", REGION, "--quiet", "--keep-alive"]
-    command += ["posix", "--sidecar", str(folder / "metadata"), str(folder / "objects")]
+    """Its environment has nothing of ours but PATH: a proxy or a profile of AWS would reach it."""
+    command = [str(program), "-address", f"127.0.0.1:{port}", "-region", REGION]
+    command += ["-metadata", str(folder / "metadata"), str(folder / "objects")]
     with (folder / "s3.log").open("ab") as log:
         return subprocess.Popen(
             command,

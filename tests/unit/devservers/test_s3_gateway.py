@@ -15,8 +15,8 @@ _GO = """#!/bin/sh
 if [ "$1" = env ]; then echo {version}; exit 0; fi
 {install}
 """
-_WORKS = """env > "$GOBIN/../../env.txt"; echo "$@" > "$GOBIN/../../args.txt"
-printf '#!/bin/sh\\nexit {status}\\n' > "$GOBIN/versitygw"; chmod +x "$GOBIN/versitygw"
+_WORKS = """bin="$GOTMPDIR/../bin"; env > "$bin/../../env.txt"; echo "$@" > "$bin/../../args.txt"
+printf '#!/bin/sh\\nexit {status}\\n' > "$bin/versitygw"; chmod +x "$bin/versitygw"
 echo 'go: downloading m v1'; i=0; while [ $i -lt 120 ]; do echo "example/p$i"; i=$((i+1)); done"""
 _FAILS = "echo 'go: no such host'; exit 1"
 
@@ -47,12 +47,14 @@ def test_program_is_compiled_once_with_folders_of_its_own(tmp_path: Path, cache:
     environ = {**_environ(tmp_path, _WORKS.format(status=0)), "GOFLAGS": "-mod=vendor", "GOPROXY": "mine"}
     said: list[str] = []
     program = ensure_gateway(say=said.append, environ=environ)
-    assert program == gateway_program() == cache / "versitygw-1.8.0" / "versitygw"
+    assert program == gateway_program() == cache / "versitygw-1.8.0-files" / "versitygw"
     assert os.access(program, os.X_OK)
-    assert _left(cache) == {"versitygw-1.8.0", "env.txt", "args.txt"}
+    assert _left(cache) == {"versitygw-1.8.0-files", "env.txt", "args.txt"}
     seen = dict(line.partition("=")[::2] for line in (cache / "env.txt").read_text().splitlines())
-    folders = {Path(seen[name]).parent for name in ("GOPATH", "GOMODCACHE", "GOCACHE", "GOBIN", "GOTMPDIR")}
-    assert {(one.parent, one.name.startswith(".versitygw-1.8.0-")) for one in folders} == {(cache, True)}
+    folders = {Path(seen[name]).parent for name in ("GOPATH", "GOMODCACHE", "GOCACHE", "GOTMPDIR")}
+    assert {(one.parent, one.name.startswith(".versitygw-1.8.0-files-")) for one in folders} == {
+        (cache, True)
+    }
     assert (seen["GOTOOLCHAIN"], seen["GOPROXY"], "GOFLAGS" in seen) == ("local", "mine", False)
     assert "-p 2" in (cache / "args.txt").read_text()
     assert [line.split()[0] for line in said if "packages compiled" in line] == ["50", "100"]
