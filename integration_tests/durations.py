@@ -21,6 +21,12 @@ def read_durations(suite: ET.Element) -> dict[str, float]:
     }
 
 
+def read_processor(suite: ET.Element) -> float:
+    """Processor seconds that its conftest noted; 0 of a suite that ended before."""
+    noted = suite.find("properties/property[@name='processor']")
+    return 0.0 if noted is None else float(noted.get("value", "0"))
+
+
 def read_kept(path: Path) -> dict[str, float]:
     """Seconds of each suite in its last run; empty without a file that can be read."""
     try:
@@ -30,17 +36,19 @@ def read_kept(path: Path) -> dict[str, float]:
         return {}
 
 
-def keep(path: Path, suites: Mapping[str, tuple[float, Mapping[str, float]]]) -> None:
-    """Write seconds of suites and of their tests; suites that did not run keep their former figures."""
+def keep(path: Path, suites: Mapping[str, tuple[float, float, Mapping[str, float]]]) -> None:
+    """Write seconds of suites, on the clock and of processors, and of their tests; suites that did not run keep their
+    former figures.
+    """
     try:
         kept = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError):
         kept = {}
     if not isinstance(kept, dict):
         kept = {}
-    for name, (seconds, tests) in suites.items():
+    for name, (seconds, processor, tests) in suites.items():
         slow_first = dict(sorted(tests.items(), key=lambda one: -one[1]))
-        kept[name] = {"seconds": round(seconds, 1), "tests": slow_first}
+        kept[name] = {"seconds": round(seconds, 1), "processor": round(processor, 1), "tests": slow_first}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(kept, indent=1), "utf-8")
 

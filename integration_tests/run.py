@@ -48,8 +48,7 @@ SUITES: dict[str, list[str]] = {
     "unit": ["tests", "-m", "not nightly"],
     "adapter": ["integration_tests/adapter", "-m", "not nightly"],
     "spark": ["integration_tests/spark", "-m", "not nightly"],
-    "kafka g-z": ["integration_tests/kafka", "--ignore-glob=*/test_[a-f]*.py", "-m", "not nightly"],
-    "kafka a-f": ["integration_tests/kafka", "--ignore-glob=*/test_[g-z]*.py", "-m", "not nightly"],
+    "kafka": ["integration_tests/kafka", "-m", "not nightly"],
     "interop": ["integration_tests/interop", "-m", "not nightly"],
     "pipelines": ["integration_tests/pipelines", "-m", "not nightly"],
     # its first run on a machine compiles the server: minutes
@@ -95,8 +94,8 @@ NIGHTLY: dict[str, list[str]] = {
     "store cluster": ["integration_tests/cluster"],
     "store kills": ["integration_tests/kills/test_killed_build.py"],
 }
-# They use a fifth of a core: two of them among the suites at a time would leave a core idle for ten minutes.
-WAITING = {"kafka g-z", "kafka a-f"}
+# It uses less than half of a core: as one of the suites at a time it would leave a core idle.
+WAITING = {"kafka"}
 OVER_STORE = "store "  # suites of this name run over an S3 server, with the doses of the day
 SEED_VARIABLE, FIXED_SEED = "TABLESTORE_SEED", "20261125"
 KEPT = ROOT / "build" / "test-durations.json"
@@ -113,7 +112,7 @@ class Outcome:
     """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time.
 
     `failures`: each failed test with the beginning and the end of its error; `waited`: seconds until a job was free
-    for the suite; `tests`: seconds of each.
+    for the suite; `tests`: seconds of each; `processor`: seconds of the suite's processes.
     """
 
     name: str
@@ -124,6 +123,7 @@ class Outcome:
     failures: tuple[str, ...] = ()
     waited: float = 0.0
     tests: Mapping[str, float] = field(default_factory=dict)
+    processor: float = 0.0
 
 
 def _run_check(name: str, command: list[str]) -> Outcome:
@@ -204,8 +204,8 @@ def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome
     if code != 0 and failed == 0:
         failed = 1
     passed = max(total - skipped - failed, 0)
-    tests = durations.read_durations(suite)
-    return Outcome(name, passed, failed, skipped, seconds, _failures(suite), tests=tests)
+    tests, processor = durations.read_durations(suite), durations.read_processor(suite)
+    return Outcome(name, passed, failed, skipped, seconds, _failures(suite), tests=tests, processor=processor)
 
 
 def _failures(suite: ET.Element) -> tuple[str, ...]:
@@ -289,7 +289,7 @@ def main(arguments: list[str]) -> int:
         ran = run_suites(suites, jobs, partial(_keep_nightly, seed) if is_nightly else lambda _: None)
         outcomes = checked.result() + ran
     if not is_nightly:
-        durations.keep(KEPT, {one.name: (one.seconds, one.tests) for one in ran})
+        durations.keep(KEPT, {one.name: (one.seconds, one.processor, one.tests) for one in ran})
     _show(outcomes)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0
@@ -306,10 +306,11 @@ def _keep_nightly(seed: str, outcome: Outcome) -> None:
 def _show(outcomes: Sequence[Outcome]) -> None:
     print("\nThe tests that took longest")
     print("\n".join(durations.slowest({name: s for row in outcomes for name, s in row.tests.items()})))
-    print("\nsuite          passed  failed  skipped  seconds  waited")
+    print("\nsuite          passed  failed  skipped  seconds  waited  processor")
     for row in outcomes:
         counts = f"{row.passed:>6}  {row.failed:>6}  {row.skipped:>7}"
-        print(f"{row.name:<14} {counts}  {row.seconds:>7.0f}  {row.waited:>6.0f}")
+        print(f"{row.name:<14} {counts}  {row.seconds:>7.0f}  {row.waited:>6.0f}  {row.processor:>9.0f}")
+    print(f"processor time of the suites: {sum(row.processor for row in outcomes):.0f} s")
     for row in outcomes:
         print("".join(f"FAILED {one}\n" for one in row.failures), end="")
     passed, failed, skipped = (

@@ -1,13 +1,13 @@
 """What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see.
 
 Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out. What Hypothesis draws is judged by truth,
-not by time: the machine is shared, so an example has no deadline. A law that names no number of examples has 40 by day
+not by time: the machine is shared, so an example has no deadline. A law that names no number of examples has 30 by day
 and Hypothesis' own 100 at night.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
@@ -15,10 +15,18 @@ from hypothesis import settings
 from tablestore_engine.spark import jvm_launch
 from tests.doses import examples
 from tests.garbage import collect_less, collect_young
+from tests.processor_time import processor_seconds
 from tests.slow_tests import name_of, read_slow
 
-settings.register_profile("dose", deadline=None, max_examples=examples(40, 100))
+settings.register_profile("dose", deadline=None, max_examples=examples(30, 100))
 settings.load_profile("dose")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
+    """For integration_tests/run.py; set up first, so that it ends last."""
+    yield
+    record_testsuite_property("processor", processor_seconds())
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -78,6 +78,7 @@ def command_line(shop: Shop, name: str, *words: str) -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
 
 
+@pytest.mark.nightly  # by day the lines of dbt compile in this file; tests/unit/cli/test_explain.py
 def test_command_prints_the_lines_of_dbt_compile_alone(feed: Shop) -> None:
     """As JSON."""
     model(feed, "means", f"select customer as id, avg(amount) as a from {ORDERS} group by customer")

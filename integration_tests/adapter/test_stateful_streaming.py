@@ -396,7 +396,7 @@ def test_random_runs_equal_one_query(clicks: Shop, seed: int) -> None:
     chosen = random.Random(seed)
     clicks.write("models/totals.sql", TOTALS.replace("unique_key", "max_snapshots_per_batch=2, unique_key"))
     rows: list[Click] = [(1, "a", 1), (2, "b", 2)]
-    for _ in range(examples(4, 7)):
+    for _ in range(examples(3, 7)):
         for _ in range(chosen.randrange(3)):
             new = [(chosen.randrange(1000), chosen.choice("abcde"), 1) for _ in range(chosen.randrange(1, 9))]
             rows += new

@@ -38,6 +38,8 @@ LONG_PAGES = {
         "clusters.md",
         "python-models.md",
         "unit-tests.md",
+        "profile.md",
+        "concepts.md",
     ),
 }
 # the tables that they read are of a PostgreSQL server: they are parsed

@@ -16,7 +16,7 @@ from integration_tests.interop.ours import Ours
 from integration_tests.interop.peers import ProcessPeer
 from integration_tests.interop.rows import assert_same
 from integration_tests.run import FIXED_SEED, SEED_VARIABLE
-from tests.doses import examples
+from tests.doses import cases, examples
 
 BY_DAY = (42, 62)  # sums whose columns change; tags, expiry and a branch
 BY_NIGHT = 300
@@ -32,7 +32,7 @@ def _wrong(seed: int, engines: Engines, folder: Path) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("seed", BY_DAY)
+@pytest.mark.parametrize("seed", cases(BY_DAY, 1))
 def test_tables_are_right_in_every_direction(
     java: JavaPaimon, pypaimon: ProcessPeer, rust: ProcessPeer, tmp_path: Path, seed: int
 ) -> None:

@@ -97,7 +97,7 @@ def _run(command: list[str], crash: str = "") -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
-@pytest.mark.parametrize(("point", "hit"), case_rows(list(product(POINTS, [1, 3])), 3))
+@pytest.mark.parametrize(("point", "hit"), case_rows(list(product(POINTS, [1, 3])), 2))
 def test_kill_at_every_point_then_run_again(broker: BrokerInfo, point: str, hit: int) -> None:
     """SIGKILL at a log.* point: whole snapshots only are visible; the same command again gives every row once."""
     source, settings = new_table(broker, 4)

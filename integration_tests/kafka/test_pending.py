@@ -89,6 +89,7 @@ def test_a_broker_that_is_away_stops_the_write_before_its_commit(shop: Shop, own
     assert shop.ids() == ([1], [1])
 
 
+@pytest.mark.nightly  # by day test_rights.py: a right that goes after the commit
 def test_a_broker_that_goes_behind_the_commit_leaves_a_pending_log(shop: Shop, own_broker: Path) -> None:
     """TS1070 names the snapshot; the same write again, by its identity, only publishes."""
     shop.at["commit.done"] = lambda: stop_broker(own_broker)

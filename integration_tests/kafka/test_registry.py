@@ -88,7 +88,7 @@ def kinds_of(engine: Engine) -> list[tuple[int, str | None, int]]:
                     [("json", "upsert"), ("avro", "all"), ("json", "all"), ("avro", "upsert")],
                 )
             ),
-            3,
+            2,
         ),
         ("json", ("json", "upsert")),
         pytest.param("json", ("avro", "upsert"), marks=pytest.mark.nightly),

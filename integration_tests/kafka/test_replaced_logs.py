@@ -61,7 +61,7 @@ def test_same_topic_for_another_key_is_refused_and_stays_as_it_is(tmp_path: Path
 
 
 @pytest.mark.parametrize("staged", cases(["staged", "at once"], 1))
-@pytest.mark.parametrize("point", cases([*BEFORE, *BEHIND], 2))
+@pytest.mark.parametrize("point", cases([*BEFORE, *BEHIND], 1))
 def test_killed_replacement_gives_each_topic_the_rows_of_one_table(
     tmp_path: Path, broker: BrokerInfo, point: str, staged: str
 ) -> None:

@@ -164,6 +164,7 @@ def _show(realm: Realm, store: Path, password: str) -> None:
     await_state(lambda: ssl.get_server_certificate((host, int(port))) != before)
 
 
+@pytest.mark.nightly  # by day a client that is refused, and certificates made again
 def test_a_certificate_whose_time_is_over(realm: Realm, tmp_path: Path) -> None:
     """TS1751 says so; the table stays, and with a certificate that holds what is pending is published, once."""
     user = realm.new_user()

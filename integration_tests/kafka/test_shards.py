@@ -145,6 +145,7 @@ def test_killed_between_shards(engine: Engine, broker: BrokerInfo, tmp_path: Pat
     check(engine, settings)
 
 
+@pytest.mark.nightly  # by day a kill between shards; tests/unit/cli/test_log_show.py
 def test_what_a_shard_says_of_itself(engine: Engine, broker: BrokerInfo, tmp_path: Path) -> None:
     """`log show` has a line for each shard, and is asked of the slowest."""
     new_table(engine, broker.url)
@@ -299,6 +300,7 @@ def test_tasks_and_a_driver_at_once(engine: Engine, broker: BrokerInfo, tmp_path
     check(engine, settings)
 
 
+@pytest.mark.nightly  # by day tests/laws/test_shard_laws.py; test_rescale.py, test_reset.py
 def test_its_life(engine: Engine, broker: BrokerInfo) -> None:
     """More buckets, a new beginning, and the end: partitions stay with their shard, all shards begin anew, all goes."""
     settings = new_table(engine, broker.url)

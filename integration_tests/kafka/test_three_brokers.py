@@ -48,6 +48,7 @@ def nodes(three: Nodes) -> Nodes:
     return three
 
 
+@pytest.mark.nightly  # by day the node that is killed in a publication; tests/unit/devservers
 def test_a_dead_node_is_found_and_started_alone(nodes: Nodes) -> None:
     """The others keep their processes, all keep their addresses; a start of one broker is refused with TS1934."""
     before = nodes.info

@@ -33,7 +33,7 @@ from tests.unit.store.iceberg_world import (
 )
 from tests.unit.store.table_world import delete, open_table, put, row
 
-KILLS = [("2", 4), ("3", 4), *(pytest.param(one, 150, marks=pytest.mark.nightly) for one in ("2", "3"))]
+KILLS = [("2", 2), ("3", 2), *(pytest.param(one, 150, marks=pytest.mark.nightly) for one in ("2", "3"))]
 LAST = 14  # operations after the claim, at most
 CHANGES = ("write", "create_exclusive", "replace", "delete", "delete_many")
 PROCESSES = multiprocessing.get_context("forkserver")

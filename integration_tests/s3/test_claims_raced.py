@@ -96,7 +96,7 @@ def test_passed_check_is_remembered_in_the_warehouse_for_its_store_and_a_while(
 
 
 @pytest.mark.usefixtures("credentials")
-@pytest.mark.parametrize("kind", [Kind.FORBIDDEN, Kind.SLOW_DOWN])
+@pytest.mark.parametrize("kind", cases([Kind.SLOW_DOWN, Kind.FORBIDDEN], 1))
 def test_check_without_any_answered_put_is_no_pass(
     bucket: str, proxy: FaultProxy, prefix: str, kind: Kind
 ) -> None:

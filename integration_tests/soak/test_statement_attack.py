@@ -14,7 +14,7 @@ from tablestore_engine.spark import named_columns, parsed_changes
 from tests.doses import examples
 
 SEED = 20261128
-STATEMENTS = examples(by_day=48, by_night=10_000)
+STATEMENTS = examples(by_day=40, by_night=10_000)
 MERGE = "merge into demo.k as t using (select 1 as id, 2 as v) as q on t.id = q.id "
 PLACES = {  # {} is the name of a column; demo.k has a key, demo.p is partitioned by h
     "INSERT list": "insert into demo.k (id, {}) values (1, 2)",

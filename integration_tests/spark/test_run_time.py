@@ -270,7 +270,7 @@ def _with_deltas(engine: Engine, sql: str, key: tuple[str, ...], turn: Turn, old
     return Counter([*made.values(), *(row for row in new.elements() if key_of(row) in again)])
 
 
-@pytest.mark.parametrize("shape", cases(QUERIES, 5))
+@pytest.mark.parametrize("shape", cases(QUERIES, 3))
 def test_random_moments_and_zones_lose_nothing(engine: Engine, shape: str) -> None:
     """Keys and deltas, where inputs change, too, and where they do not."""
     chance = random.Random(shape)
@@ -334,7 +334,7 @@ def _other_boundary(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(PlanBuilderNodes, "between", exclusive)
 
 
-@pytest.mark.parametrize("plant", [_same_moment, _no_zone, _other_boundary])
+@pytest.mark.parametrize("plant", cases([_same_moment, _no_zone, _other_boundary], 2))
 def test_planted_error_is_found(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None]
 ) -> None:

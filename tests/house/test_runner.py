@@ -114,7 +114,10 @@ def test_suites_by_name_get_the_seed() -> None:
 def test_counts_and_output_of_each_suite(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], jobs: int
 ) -> None:
-    """A failed test, a skipped one and a suite without tests are counted; what a suite says stands in one piece."""
+    """A failed test, a skipped one and a suite without tests are counted; what a suite says stands in one piece; a
+    suite's processor time is read.
+    """
+    (tmp_path / "conftest.py").write_text("from tests.conftest import processor_time_is_noted\n")
     (tmp_path / "test_a.py").write_text(
         "import pytest\ndef test_x(): pass\n@pytest.mark.skip\ndef test_s(): pass\n"
     )
@@ -126,6 +129,7 @@ def test_counts_and_output_of_each_suite(
     assert [(o.name, o.passed, o.failed, o.skipped) for o in outcomes] == [
         ("a", 1, 0, 1), ("b", 0, 1, 0), ("c", 0, 1, 0)
     ]  # fmt: skip
+    assert outcomes[0].processor > 0
     (failure,) = outcomes[1].failures
     assert "test_b::test_y: AssertionError: why it failed" in failure
     shown = capfd.readouterr().out.split("\n=== ")
@@ -170,13 +174,13 @@ def test_kept_durations_decide_the_order_of_suites(tmp_path: Path) -> None:
     path = tmp_path / "build" / "durations.json"
     names = ("a", "b", "c")
     assert order_of(names, read_kept(path)) == names
-    keep(path, {"a": (1.0, {"t": 0.5}), "b": (3.0, {})})
+    keep(path, {"a": (1.0, 2.0, {"t": 0.5}), "b": (3.0, 0.0, {})})
     assert order_of(names, read_kept(path)) == names
     assert order_of(names[:2], read_kept(path)) == ("b", "a")
-    keep(path, {"c": (2.0, {})})
+    keep(path, {"c": (2.0, 9.0, {})})
     assert order_of(names, read_kept(path)) == ("b", "c", "a")
     for damaged in ("{", "[]", '{"a": 1}'):
         path.write_text(damaged)
         assert read_kept(path) == {}
-        keep(path, {"b": (3.0, {})})
+        keep(path, {"b": (3.0, 0.0, {})})
         assert json.loads(path.read_text())["b"]["seconds"] == 3.0

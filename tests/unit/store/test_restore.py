@@ -89,7 +89,7 @@ def test_any_snapshot_comes_back(tmp_path: Path, name: str, seed: int) -> None:
     chance = random.Random(seed)
     store = make_table(tmp_path, **_TABLES[name])  # type: ignore[arg-type]
     put(store, row(1, **({"dt": "d0"} if store.schema.partition_keys else {})))
-    for _ in range(examples(8, 14)):
+    for _ in range(examples(6, 14)):
         _act(store, chance)
         if chance.random() < 0.4:
             kept = {number: _content(store, number) for number in store.snapshots.list_ids()}

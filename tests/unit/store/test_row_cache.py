@@ -32,7 +32,7 @@ def _table(folder: Path) -> TableStore:
     return store
 
 
-@pytest.mark.parametrize("seed", range(examples(8, 60)))
+@pytest.mark.parametrize("seed", range(examples(5, 60)))
 def test_look_ups_with_kept_rows_find_what_others_find(seed: int, tmp_path: Path) -> None:
     """One cache over snapshots that put, replace and delete rows, roomy or for one file only."""
     rng = random.Random(seed)
