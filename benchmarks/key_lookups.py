@@ -24,7 +24,9 @@ import pyarrow as pa
 from benchmarks.record import keep
 from tablestore_engine.api import Engine, Table
 from tablestore_engine.spark.key_reads import KeyReads
+from tablestore_engine.sql.key_query import read_key_query
 
+_READ = "tablestore_engine.warehouse.statements.data_test_answer.read_key_query"
 _AGAIN = 9
 _WARM = 10
 _GOALS = {
@@ -90,16 +92,19 @@ def measure(table: Table, rows: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def measure_sql(engine: Engine, rows: pa.Table) -> dict[str, float]:
-    """One key in SQL, by a look-up and by a Spark job over the files in turn: medians in milliseconds, the processor
-    time of Python and Java together.
+    """One key in SQL without Spark, by a look-up in Spark's plan, and by a Spark job over the files in turn: medians in
+    milliseconds, the processor time of Python and Java together.
     """
     answered, taken = KeyReads.answered, dict[str, list[float]]()
     jvm = int(engine.spark.sparkContext._jvm.java.lang.ProcessHandle.current().pid())
     for turn in range(2 * _WARM + _AGAIN):
-        for way in ("look-up", "job"):
+        for way in ("answer", "look-up", "job"):
             key = (turn * 7919) % rows.num_rows
-            with patch.object(
-                KeyReads, "answered", answered if way == "look-up" else lambda _, frame, __: frame
+            with (
+                patch(_READ, read_key_query if way == "answer" else lambda _: None),
+                patch.object(
+                    KeyReads, "answered", (lambda _, frame, __: frame) if way == "job" else answered
+                ),
             ):
                 clock, processor = time.perf_counter(), _processor(jvm)
                 found = engine.sql(f"select * from demo.t where id = {key}").rows

@@ -92,6 +92,11 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             "tests/unit/warehouse/test_aggregate_answer.py::test_random_tables_answer_as_all_their_rows_do",
             f"{IT}/spark/test_data_tests_without_spark.py::test_aggregates_of_metadata_have_sparks_names_types_and_values",
         ),
+        _has(
+            "queries of keys answered without Spark",
+            "tests/unit/warehouse/test_key_answer.py::test_random_tables_answer_as_all_their_rows_do",
+            f"{IT}/spark/test_key_reads.py::test_random_texts_of_keys_are_answered_without_spark_as_spark_does",
+        ),
         _has("look-up of keys", f"{STORE}/test_key_lookup.py::test_filter_of_one_key_decodes_one_row_group"),
         _has(
             "system tables, also `$audit_log`, `$binlog`, `$ro`",

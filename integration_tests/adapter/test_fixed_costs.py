@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from py4j.clientserver import JavaClient
-from pyspark.sql import SparkSession
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.spark.hidden_tables import HiddenTables
@@ -42,20 +41,15 @@ def counts(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> dict[str, Counter[str
         if started := _START.match(line):
             node[0] = found[started[1]] = Counter()
 
-    def counted(owner: Any, name: str, what: str) -> None:
-        inner = getattr(owner, name)
+    inner = JavaClient.send_command
 
-        def call(self: Any, *arguments: Any, **named: Any) -> Any:
-            if what != "calls" or not str(arguments[0]).startswith(
-                "m"
-            ):  # Python lets go of an object, at any time
-                node[0][what] += 1
-            return inner(self, *arguments, **named)
+    def send(self: JavaClient, command: str, *arguments: Any, **named: Any) -> Any:
+        if not command.startswith("m"):  # Python lets go of an object, at any time
+            node[0]["calls"] += 1
+            node[0]["analyses"] += command.split("\n")[2:3] == ["sql"]
+        return inner(self, command, *arguments, **named)
 
-        monkeypatch.setattr(owner, name, call)
-
-    counted(SparkSession, "sql", "analyses")
-    counted(JavaClient, "send_command", "calls")
+    monkeypatch.setattr(JavaClient, "send_command", send)
     monkeypatch.setattr(HiddenTables, "drop", lambda *_: None)  # what earlier tests of the session have left
     shop.on_line = hear
     return found

@@ -13,8 +13,13 @@ import pytest
 from pyspark.sql import DataFrame
 
 from tablestore_engine.api import Engine, SparkSettings
+from tablestore_engine.catalog.read_log import ReadLog
+from tablestore_engine.catalog.resolved_names import Overrides
 from tablestore_engine.errors import TablestoreError
+from tablestore_engine.spark.fetch_rows import fetch
 from tablestore_engine.spark.key_reads import KeyReads
+from tablestore_engine.warehouse.statements import data_test_answer
+from tablestore_engine.warehouse.statements.data_test_answer import answer_without_spark
 from tests.doses import examples
 
 _NOON = dt.datetime(2026, 3, 29, 12)  # noqa: DTZ001 - wall clock
@@ -97,6 +102,7 @@ def _statement(draw: random.Random) -> str:
     shape = draw.choice(
         [
             "select * from k.{t} where {w}",
+            "select i, b, s, later, d, n, p, f, r, w from k.{t} where {w}",
             "select i + 1, upper(s) as S, later, d from k.{t} as o where {w}",
             "select count(*), max(s), sum(p) from k.{t} where {w}",
             "select * from (select * from k.{t} where {w}) limit 3",
@@ -139,6 +145,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return found
 
     monkeypatch.setattr(KeyReads, "answered", noted)
+    monkeypatch.setattr(data_test_answer, "read_key_query", lambda _: None)
     return log
 
 
@@ -180,6 +187,69 @@ def test_a_look_up_by_the_whole_key_starts_no_job(
     assert answered == [is_by_key] * 2
     if is_by_key:
         assert (jobs() if callable(jobs) else jobs) == before
+
+
+def _plain_query(draw: random.Random) -> str:
+    """A text that asks a key, nearly always as it may be answered without Spark."""
+    name = draw.choice(["one", "several", "parts"])
+    values: dict[str, list[str]] = {
+        "b": ["0", "9007199254740993", "-123456789012345678", "5"],
+        "i": ["7", "-1", "2147483647", "2147483648"],
+        "s": ["'a'", "'a '", "''", "'A'", "'x\ny'", "'nobody'"],
+    }
+    asked = [one for one in _KEYS[name] if one in values]
+    asked += [one for one in values if one not in asked and draw.random() < 0.2]
+    parts = []
+    for one in draw.sample(asked, len(asked)):
+        listed = [draw.choice(values[one]) for _ in range(draw.choice([1, 1, 2, 3]))]
+        is_list = len(listed) > 1 or draw.random() < 0.2
+        parts.append(f"{one} in ({', '.join(listed)})" if is_list else f"{one} = {listed[0]}")
+    columns = [one for one in [*_TYPES, "later"] if one not in ("z", "l", "t")]
+    shown = draw.choice(["*", ", ".join(draw.choices(columns, k=draw.randint(1, 12)))])
+    return f"select {shown} from k.{name} where {' and '.join(parts)}"
+
+
+def test_random_texts_of_keys_are_answered_without_spark_as_spark_does(engine: Engine) -> None:
+    """Columns, rows and what was read are equal; types whose values depend on the session are Spark's."""
+    draw, answered = random.Random(20261201), 0
+    for _ in range(examples(40, 400)):
+        text, log, log_of_spark = _plain_query(draw), ReadLog(), ReadLog()
+        found = answer_without_spark(engine._warehouse, text, Overrides(reads=log))
+        with engine._warehouse.running(needs_spark=True):
+            wanted = fetch(engine._warehouse.resolver.pinned_query(text, Overrides(reads=log_of_spark))[0])
+        if found is None:
+            assert log.reads() == ()
+            continue
+        answered += len(found.rows)
+        assert found.columns == wanted.columns, text
+        assert sorted(map(repr, found.rows)) == sorted(map(repr, wanted.rows)), text
+        assert log.reads() == log_of_spark.reads()
+    assert answered >= 10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "select * from k.one where b = 0",  # z is shown in the session's zone
+        "select B from k.one where b = 0",
+        "select b from k.one where B = 0",
+        "select b from k.one where b = '0'",
+        "select b from k.one where b = true",
+        "select b from k.one where i = 7",
+        "select i from k.several where s = 'a'",
+        "select i from k.several where s = 'a' and i = 2147483648",
+        "select i from k.several where s = 5 and i = 7",
+        "select i from k.times where n = '2026-03-29 12:00:00'",
+        "select i from k.reals where r = 0",
+        "select nothing from k.one where b = 0",
+        "select b from k.nothing where b = 0",
+        "select b from k.seen where b = 0",
+    ],
+)
+def test_what_is_not_proven_is_left_to_spark(engine: Engine, text: str) -> None:
+    """Types, casts, parts of keys, names in another letter case, views."""
+    engine.create_view("k.seen", "select * from k.one")
+    assert answer_without_spark(engine._warehouse, text, Overrides()) is None
 
 
 def test_a_frame_of_a_look_up_keeps_the_rows_of_its_state(engine: Engine) -> None:

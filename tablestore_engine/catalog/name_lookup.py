@@ -236,6 +236,7 @@ def resolve_table(
         snapshot=pinned,
         stage=find_stage_name(store.branch),
         commit=rows_version(context.snapshots, snapshot),
+        cache=context.key_cache,
     )
 
 

@@ -20,6 +20,7 @@ from tablestore_engine.store.read.scan import ScanPlan
 
 if TYPE_CHECKING:
     from tablestore_engine.catalog.read_log import ReadLog
+    from tablestore_engine.store.merge.lookup import KeyCache
     from tablestore_engine.stream.changes_plan import ChangesPlan
 
 
@@ -49,6 +50,7 @@ class ResolvedTable:
 
     `stage` is the name of a staged snapshot, None for the table's own. `commit` is `user:identifier` of the commit
     that made the rows, which folding and publishing keep. `is_clause`: VERSION or TIMESTAMP AS OF names the state.
+    `cache`: what this process remembers of the table's data files.
     """
 
     version: str
@@ -59,6 +61,7 @@ class ResolvedTable:
     stage: str | None = None
     commit: str = field(default="", compare=False)
     is_clause: bool = field(default=False, compare=False)
+    cache: KeyCache | None = field(default=None, compare=False, repr=False)
 
     @property
     def key(self) -> str:

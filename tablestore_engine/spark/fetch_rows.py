@@ -28,6 +28,7 @@ from pyspark.sql import types as st
 from tablestore_engine.format.row_values import row_values
 from tablestore_engine.runtime.moments import read_zone
 from tablestore_engine.spark import spark_errors
+from tablestore_engine.spark.arrow_frame import known_rows
 
 _CANCEL_SECONDS = 0.2
 _ARROW_SAFE = (
@@ -51,8 +52,13 @@ def fetch(frame: DataFrame, limit: int | None = None) -> Fetched:
         columns = tuple((field.name, field.dataType.simpleString()) for field in schema.fields)
         limited = frame if limit is None else frame.limit(limit)
         is_plain = schema.fields and all(_through_arrow(field.dataType) for field in schema.fields)
-        if is_plain and not _is_known(limited):
-            return Fetched(columns, _arrow_rows(collect_arrow(limited)))
+        if is_plain:
+            has_zone = any(isinstance(field.dataType, st.TimestampType) for field in schema.fields)
+            known = None if has_zone else known_rows(limited)
+            if known is None and not (has_zone and _is_known(limited)):
+                known = collect_arrow(limited)
+            if known is not None:
+                return Fetched(columns, value_rows(known.columns))
         return Fetched(columns, _nested_rows(limited))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
@@ -139,7 +145,7 @@ def _nested_rows(frame: DataFrame) -> tuple[tuple[object, ...], ...]:
     try:
         rows: Sequence[Sequence[object]] = frame.collect()
     except (OverflowError, ValueError):  # a date or timestamp that Python's types do not have
-        rows = _arrow_rows(collect_arrow(frame))
+        rows = value_rows(collect_arrow(frame).columns)
     return tuple(tuple(map(_with_zone, row, types, repeat(zone))) for row in rows)
 
 
@@ -171,8 +177,9 @@ def _with_zone(value: Any, type_: st.DataType, zone: tzinfo) -> Any:  # noqa: AN
     return value
 
 
-def _arrow_rows(table: pa.Table) -> tuple[tuple[object, ...], ...]:
-    return tuple(zip(*map(row_values, table.columns), strict=True))
+def value_rows(columns: Sequence[pa.ChunkedArray]) -> tuple[tuple[object, ...], ...]:
+    """The rows of columns in the Arrow types of Spark's."""
+    return tuple(zip(*map(row_values, columns), strict=True))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +27,7 @@ from pyspark.sql.types import StructField, StructType
 from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.collected_rows import nullable_inside
 from tablestore_engine.spark.hidden_tables import HiddenTables
@@ -36,7 +38,6 @@ from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
 from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.files.parquet_footer import FooterCache
 from tablestore_engine.store.read.filtered_read import read_keys
 from tablestore_engine.store.read.text_condition import PredicateCondition
 
@@ -50,12 +51,15 @@ Meanings = Mapping[Name, Meaning | None]
 
 @dataclass(frozen=True)
 class _FilteredTable:
-    """`filter`: the number of its node; `aliases`: nodes between it and the view."""
+    """`filter`: the number of its node; `aliases`: nodes between it and the view. `is_once`: no other node of the plan
+    is equal to the view.
+    """
 
     filter: int
     text: str
     aliases: int
     table: ResolvedTable
+    is_once: bool
 
 
 class KeyReads:
@@ -64,7 +68,6 @@ class KeyReads:
     def __init__(self, session: SparkSession, fileio: FileIO, tables: HiddenTables) -> None:
         self._session, self._fileio, self._tables = session, fileio, tables
         self._inner = SparkInner.of(session)
-        self._footers = FooterCache()
 
     def answered(self, frame: DataFrame, meanings: Meanings) -> DataFrame:
         """The same rows, with those that are found by their keys as values; the very frame without such."""
@@ -96,24 +99,31 @@ class KeyReads:
         for _ in range(found.aliases):
             view = view.child()
         output = view.output()
-        probe = self._inner.filter(above.condition(), self._inner.placeholder(output))
+        nothing = self._inner.placeholder(output)
+        probe = self._inner.filter(above.condition(), nothing)
         if self._inner.with_fixed_time(probe) is not None:
             return None
         for rule in _FOLDING:
             probe = self._inner.rule(rule).apply(probe)
         wanted = PredicateCondition(condition_over(probe.condition(), schema.field_names), schema)
-        rows = read_keys(FileReader(self._fileio, schema, self._footers), files, wanted, KEYS_MAX)
+        footers = None if found.table.cache is None else found.table.cache.footers
+        rows = read_keys(FileReader(self._fileio, schema, footers), files, wanted, KEYS_MAX)
         if rows is None:
             return None
+        local = self._inner.local(output, self._rows(rows, schema)) if rows.num_rows else nothing
+        if found.is_once:
+            return view, local
+        return above, self._inner.replaced(above, [(view, local)])
+
+    def _rows(self, rows: pa.Table, schema: TableSchema) -> Jvm:
+        """In Spark's own form."""
         fields = [StructField(one.name, nullable_inside(spark_type(one.type)), True) for one in schema.fields]
         columns = [
             as_spark_has_it(rows.column(at), arrow_type(field.dataType)) for at, field in enumerate(fields)
         ]
-        local = frame_of_rows(
-            self._session, rows.from_arrays(columns, names=schema.field_names), StructType(fields)
-        )
-        data = local._jdf.queryExecution().analyzed().data()
-        return above, self._inner.replaced(above, [(view, self._inner.local(output, data))])
+        made = pa.table(columns, names=schema.field_names)
+        frame = frame_of_rows(self._session, made, StructType(fields))
+        return frame._jdf.queryExecution().analyzed().data()
 
 
 def _filtered_tables(numbered: str, meanings: Meanings) -> Iterator[_FilteredTable]:
@@ -131,7 +141,9 @@ def _filtered_tables(numbered: str, meanings: Meanings) -> Iterator[_FilteredTab
         if not is_chain or not isinstance(table, ResolvedTable) or not table.schema.is_keyed:
             continue
         if all(f"{name}#" in line[3] for name in table.schema.trimmed_primary_keys):
-            yield _FilteredTable(int(line[1]), line[3], below - at - 1, table)
+            texts = [one[3] for one in lines]
+            is_once = texts.count(lines[below][3]) == 1
+            yield _FilteredTable(int(line[1]), line[3], below - at - 1, table, is_once)
 
 
 def _depth(line: re.Match[str]) -> int:

@@ -56,6 +56,7 @@ from tablestore_engine.spark.session_functions import (
     note_registered,
 )
 from tablestore_engine.spark.session_names import Name, digest, names_of_application
+from tablestore_engine.spark.spark_internals import analyzed_sql
 from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
 from tablestore_engine.spark.system_relations import find_relation, spark_name
@@ -209,14 +210,12 @@ class Resolver:
             ensure = self._ensure if isinstance(new, ResolvedView) else self._ensure_function
             ensure(name, statement, depth=0)
 
-    # --- steps ---
-
     def _prepare(self, text: str, statement: StatementNames, *, depth: int) -> str:
         """Steps 1 and 2 for a text: all names that it can mean are registered as this statement sees them."""
         text = rewrite(
             drop_empty_catalogs(text),
             lambda parts, version: self._versioned(parts, version, statement),
-            session_zone=self.session_zone(),
+            session_zone=self.session_zone,
         )
         text = rename_system_names(text, lambda *name: self._system_name(name, None, statement, depth))
         for database, name in qualified_names(text):
@@ -238,7 +237,7 @@ class Resolver:
         """Step 3."""
         for _ in range(_ROUNDS_MAX):
             try:
-                return (make or SparkSession.sql)(session or self._session, text)
+                return (make or analyzed_sql)(session or self._session, text)
             except AnalysisException as error:
                 if not is_missing_name(error):
                     raise spark_errors.translate(error) from None

@@ -22,6 +22,7 @@ from tablestore_engine.errors import RetryError
 Jvm = Any  # an object of the JVM
 _BLOCK_BYTES = 128 << 20  # Spark cuts files by its own settings, not by blocks
 _NUMBER_BYTES = 8  # of a BIGINT, as Spark estimates a range
+_ALL_ROWS = (1 << 31) - 1  # of one batch
 _NO_LIMIT, _NO_TIME = (1 << 63) - 1, -1
 
 
@@ -32,6 +33,11 @@ class KnownFile:
     path: str
     size: int
     listed: str
+
+
+def analyzed_sql(session: SparkSession, text: str) -> DataFrame:
+    """As SparkSession.sql, which sends a list of arguments to the JVM, even an empty one: four calls."""
+    return DataFrame(session._jsparkSession.sql(text), session)
 
 
 def single(package: Jvm, name: str) -> Jvm:
@@ -75,9 +81,13 @@ class SparkInner:
 
     def replaced(self, plan: Jvm, nodes: Iterable[tuple[Jvm, Jvm]]) -> Jvm:
         """The plan with other nodes in place of some, in its subqueries too. A Scala map is a partial function."""
-        pairs = self._hash_map()
-        for old, new in nodes:
-            pairs.put(old, new)
+        all_pairs = list(nodes)
+        if len(all_pairs) == 1:
+            pairs = self._single_map(*all_pairs[0])
+        else:
+            pairs = self._hash_map()
+            for old, new in all_pairs:
+                pairs.put(old, new)
         return plan.transformDownWithSubqueries(self._to_scala_map(pairs))
 
     def with_fixed_time(self, plan: Jvm) -> Jvm | None:
@@ -151,7 +161,7 @@ class SparkInner:
 
     def local(self, output: Jvm, data: Jvm) -> Jvm:
         """A leaf with these attributes and rows."""
-        return self._local_relation(output, data, False, self._option(None))
+        return self._local_relation(output, data, False, self._nothing)
 
     def join(self, left: Jvm, right: Jvm, condition: Jvm | None) -> Jvm:
         """An inner join."""
@@ -160,6 +170,32 @@ class SparkInner:
     def new_alias(self, value: Jvm, name: str) -> Jvm:
         """`value AS name` with an ExprId of its own."""
         return self.alias(value, name, self._new_id())
+
+    # ---- rows ----------------------------------------------------------------------------------------------
+
+    def frame_of_message(self, message: bytes, schema: str) -> DataFrame:
+        """The rows of a record batch of Arrow, as its IPC message without a schema; `schema`: of Spark, as JSON."""
+        batches = self._to_seq(self._single_list(bytearray(message))).iterator()
+        made = self._to_frame(batches, schema, self._session._jsparkSession)
+        return DataFrame(made, self._session)
+
+    def known_message(self, frame: DataFrame) -> bytes | None:
+        """The rows of a query that optimizing gives, as such a message: no job runs. No bytes: there are no rows.
+        None: it has to be run. REQUIRES types whose values do not depend on a time zone. Raises what optimizing raises.
+        """
+        plan = frame._jdf.queryExecution().optimizedPlan()
+        if str(plan.nodeName()) != "LocalRelation":
+            return None
+        rows = plan.data().iterator()
+        try:
+            found = self._to_batches(rows, frame._jdf.schema(), _ALL_ROWS, "UTC", False, False, None)
+        except Py4JError as error:
+            if not _is_missing_constructor(error):
+                raise
+            return None
+        message = bytes(found.next()) if found.hasNext() else b""
+        found.hasNext()  # it closes its buffers at the end
+        return message
 
     # ---- parts of plans ------------------------------------------------------------------------------------
 
@@ -272,6 +308,10 @@ class SparkInner:
     _of_rows = _looked_up("_sql.classic.Dataset.ofRows")
     _sql = _looked_up("_jvm.org.apache.spark.sql")
     _catalyst = _looked_up("_sql.catalyst")
+    _single_map = _looked_up("_jvm.java.util.Collections.singletonMap")
+    _single_list = _looked_up("_jvm.java.util.Collections.singletonList")
+    _to_frame = _looked_up("_jvm.PythonSQLUtils.toDataFrame")
+    _to_batches = _looked_up("_sql.execution.arrow.ArrowConverters$.toBatchIterator")
     _hash_map = _looked_up("_jvm.java.util.HashMap")
     _to_scala_map = _looked_up("_jvm.PythonUtils.toScalaMap")
     _to_seq = _looked_up("_jvm.PythonUtils.toSeq")
@@ -302,6 +342,10 @@ class SparkInner:
     @cached_property
     def _nil(self) -> Jvm:
         return self._to_seq([])
+
+    @cached_property
+    def _nothing(self) -> Jvm:
+        return self._option(None)
 
     @property
     def _gateway(self) -> Jvm:

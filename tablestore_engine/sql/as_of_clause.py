@@ -29,8 +29,11 @@ _BEFORE_NAME = ("FROM", "JOIN", "TABLE", "USING")
 NameOf = Callable[[tuple[str, ...], TableVersion], str]
 
 
-def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> str:
-    """The text with `name [FOR] VERSION|TIMESTAMP AS OF literal` replaced by `name_of(name parts, version)`."""
+def rewrite(text: str, name_of: NameOf, *, session_zone: Callable[[], dt.tzinfo] = lambda: dt.UTC) -> str:
+    """The text with `name [FOR] VERSION|TIMESTAMP AS OF literal` replaced by `name_of(name parts, version)`.
+
+    `session_zone` is asked when a timestamp has no offset.
+    """
     tokens = significant(scan(text))
     pieces: list[str] = []
     done = 0
@@ -48,7 +51,7 @@ def rewrite(text: str, name_of: NameOf, *, session_zone: dt.tzinfo = dt.UTC) -> 
 
 
 def _clause(
-    tokens: tuple[Token, ...], index: int, zone: dt.tzinfo
+    tokens: tuple[Token, ...], index: int, zone: Callable[[], dt.tzinfo]
 ) -> tuple[tuple[str, ...], TableVersion, int] | None:
     """(name parts, version, index behind the clause) when a table name with such a clause starts at `index`."""
     if not tokens[index].is_name or index == 0 or not _may_precede_name(tokens[index - 1]):
@@ -78,7 +81,7 @@ def _dotted(tokens: tuple[Token, ...], index: int) -> tuple[tuple[str, ...], int
 
 
 def _literal(
-    tokens: tuple[Token, ...], at: int, *, is_version: bool, zone: dt.tzinfo
+    tokens: tuple[Token, ...], at: int, *, is_version: bool, zone: Callable[[], dt.tzinfo]
 ) -> tuple[TableVersion, int]:
     start = at
     if not is_version and at + 1 < len(tokens) and tokens[at].is_word("TIMESTAMP", "DATE"):
@@ -96,7 +99,7 @@ def _literal(
         ), at + 1
     value = string_value(token)
     if not is_version:
-        return TableVersion(timestamp_ms=moment_millis(value, zone)), at + 1
+        return TableVersion(timestamp_ms=moment_millis(value, zone())), at + 1
     return (TableVersion(snapshot=int(value)) if value.isdigit() else TableVersion(tag=value)), at + 1
 
 

@@ -10,6 +10,7 @@ INVARIANT  a word that may be more to Spark than a name (`current_date`) is no c
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -107,7 +108,7 @@ def read_data_test(text: str) -> DataTestQuery | None:
     tokens = scan(text)
     if any(token.kind == COMMENT and token.text.startswith("/*+") for token in tokens):
         return None
-    words = _Words(significant(tokens))
+    words = QueryWords(significant(tokens))
     head = words.match(_HEAD)
     if head is None:
         return None
@@ -120,7 +121,7 @@ def read_data_test(text: str) -> DataTestQuery | None:
     return None
 
 
-def _test_of(test: DataTest, found: Mapping[str, Any], words: _Words) -> DataTestQuery | None:
+def _test_of(test: DataTest, found: Mapping[str, Any], words: QueryWords) -> DataTestQuery | None:
     """The whole, once its query was matched: what is left is a limit and the end."""
     limit = words.match("limit $number")
     if words.match(f") {_LAST_WORD}") is None or not words.is_at_end:
@@ -140,8 +141,8 @@ def _column(table: tuple[str, str], name: str) -> ColumnName:
     return ColumnName(table[0], table[1], name)
 
 
-class _Words:
-    """The significant tokens, and where the reader is."""
+class QueryWords:
+    """The significant tokens of a query, and where the reader is."""
 
     def __init__(self, tokens: Sequence[Token]) -> None:
         self._tokens = tokens
@@ -192,7 +193,7 @@ class _Words:
     def number(self) -> int | None:
         """A whole number that Spark reads as INT or BIGINT."""
         token = self._next()
-        if token is None or token.kind != NUMBER or not token.text.isdecimal() or len(token.text) > 18:
+        if token is None or token.kind != NUMBER or not re.fullmatch("[0-9]{1,18}", token.text):
             return None
         return int(token.text)
 
@@ -208,7 +209,7 @@ class _Words:
         """Literals with commas between; the `)` behind them is left."""
         found: list[Value] = []
         while True:
-            value = self._literal()
+            value = self.literal()
             if value is None:
                 return None
             found.append(value)
@@ -216,7 +217,7 @@ class _Words:
                 return tuple(found)
             self.at += 1
 
-    def _literal(self) -> Value | None:
+    def literal(self) -> Value | None:
         """A text without quotes and escapes in it, a whole number, TRUE or FALSE."""
         token = self._next()
         if token is None:
@@ -233,13 +234,14 @@ class _Words:
         return self.number()
 
 
-_READERS: Mapping[str, Callable[[_Words], object | None]] = {
-    "$column": _Words.name,
-    "$field": _Words.name,
-    "$table": _Words.table,
-    "$parent": _Words.table,
-    "$values": _Words.values,
-    "$number": _Words.number,
-    "$warn": _Words.threshold,
-    "$error": _Words.threshold,
+_READERS: Mapping[str, Callable[[QueryWords], object | None]] = {
+    "$column": QueryWords.name,
+    "$field": QueryWords.name,
+    "$table": QueryWords.table,
+    "$parent": QueryWords.table,
+    "$values": QueryWords.values,
+    "$value": QueryWords.literal,
+    "$number": QueryWords.number,
+    "$warn": QueryWords.threshold,
+    "$error": QueryWords.threshold,
 }

@@ -10,6 +10,7 @@ INVARIANT  what was read is noted only with an answer: nobody notes a test's tab
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 
 import pyarrow as pa
@@ -22,18 +23,23 @@ from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, D
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.sql.aggregate_query import read_aggregates
 from tablestore_engine.sql.data_test_query import ColumnName, DataTest, DataTestQuery, Value, read_data_test
+from tablestore_engine.sql.key_query import KeyQuery, read_key_query
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
 from tablestore_engine.warehouse.statements.aggregate_answer import answer_aggregates
+from tablestore_engine.warehouse.statements.key_answer import answer_by_key
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 ROWS_MAX = 2_000_000
 _SPARK_PRECISION = 6  # digits of a second that Spark keeps
+_OTHER_RULES = re.compile(
+    "collation|reservedKeywords", re.IGNORECASE
+)  # settings: of equality, of what is a name
 _COLUMNS = (("failures", "bigint"), ("should_warn", "boolean"), ("should_error", "boolean"))
 
 
 def answer_without_spark(warehouse: Warehouse, text: str, overrides: Overrides) -> Fetched | None:
-    """The rows of a query that is a built-in data test, or asks metadata alone; None: Spark has to run it.
+    """The rows of a query that is a built-in data test, asks metadata alone or for a key; None: Spark has to run it.
 
     Raises what reads raise.
     """
@@ -41,11 +47,12 @@ def answer_without_spark(warehouse: Warehouse, text: str, overrides: Overrides) 
     if aggregates is not None:
         with warehouse.running(needs_spark=False):
             return answer_aggregates(aggregates, warehouse.relations.names, overrides)
-    query = read_data_test(text)
-    if query is None or any("collation" in key.lower() for key in warehouse.session.settings.conf):
+    query = read_data_test(text) or read_key_query(text)
+    if query is None or any(_OTHER_RULES.search(key) for key in warehouse.session.settings.conf):
         return None
+    answer = answer_by_key if isinstance(query, KeyQuery) else answer_data_test
     with warehouse.running(needs_spark=False):
-        return answer_data_test(query, warehouse.relations.names, warehouse.catalog.fileio, overrides)
+        return answer(query, warehouse.relations.names, warehouse.catalog.fileio, overrides)  # type: ignore[arg-type]
 
 
 def answer_data_test(

@@ -21,6 +21,7 @@ from tablestore_engine.spark.lazy_resolver import LazyResolver
 from tablestore_engine.spark.missing_names import DEFAULT_DATABASE
 from tablestore_engine.spark.parsed_changes import ParsedChange, parse_change
 from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.spark_internals import analyzed_sql
 from tablestore_engine.spark.spark_types import parse_ddl
 from tablestore_engine.spark.system_relations import spark_name
 from tablestore_engine.sql import statement as sql
@@ -57,9 +58,7 @@ class RunningStatement:
         """Names for SQL; starts the session at first use."""
         return self.spark.get()
 
-    def frame(
-        self, text: str, make: Callable[[SparkSession, str], DataFrame] = SparkSession.sql
-    ) -> DataFrame:
+    def frame(self, text: str, make: Callable[[SparkSession, str], DataFrame] = analyzed_sql) -> DataFrame:
         """A query, or what `make` makes of its text, analysed."""
         return self.resolver.pinned_query(text, self.overrides, make=make, by_key=True)[0]
 

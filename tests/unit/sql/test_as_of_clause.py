@@ -60,7 +60,9 @@ def test_session_zone() -> None:
     zone = dt.timezone(dt.timedelta(hours=2))
     seen: list[TableVersion] = []
     rewrite(
-        "from a timestamp as of '1970-01-01 02:00:01'", lambda _, s: seen.append(s) or "", session_zone=zone
+        "from a timestamp as of '1970-01-01 02:00:01'",
+        lambda _, s: seen.append(s) or "",
+        session_zone=lambda: zone,
     )  # type: ignore[func-returns-value]
     assert seen == [TableVersion(timestamp_ms=1000)]
 
