@@ -68,7 +68,7 @@ class Played:
 class Play:
     """`full_each`: each n-th batch and the last one are compared with Spark's full refresh, too, none for 0; DuckDB
     judges all.
-    `kills`: so many batches, spread over the history, begin with a killed run.
+    `kills`: so many batches, spread over the history, begin with a killed run. `minutes`: no batch begins later.
     """
 
     feed: Feed
@@ -78,6 +78,7 @@ class Play:
     seed: int
     full_each: int = 1
     kills: int = 0
+    minutes: float | None = None
     played: Played = field(default_factory=Played)
 
     def run(self) -> Played:
@@ -89,6 +90,8 @@ class Play:
         print(f"first load: {count:,} rows in {time.monotonic() - started:.1f} s", flush=True)
         self._round(0, count)
         for number in range(1, self.batches + 1):
+            if self.minutes is not None and time.monotonic() - started > self.minutes * 60:
+                break
             count = load(self.engine, self.feed, self.feed.batch(number))
             if number in killed:
                 self._kill(rng)

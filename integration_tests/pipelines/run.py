@@ -39,11 +39,13 @@ def history(
     conf: Mapping[str, str],
     kills: int = 0,
     full_each: int = 1,
+    minutes: float | None = None,
 ) -> Played:
     """One, in a folder that is empty."""
     project = Project(feed.project, folder, feed.variables, conf)
     settings = SparkSettings("local[2]", conf=conf)
-    return play(feed, project, settings, batches=batches, seed=seed, kills=kills, full_each=full_each)
+    more = {"kills": kills, "full_each": full_each, "minutes": minutes}
+    return play(feed, project, settings, batches=batches, seed=seed, **more)
 
 
 def _asked(arguments: list[str]) -> argparse.Namespace:
@@ -56,6 +58,7 @@ def _asked(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, default=1, help="so many histories, from --seed on")
     parser.add_argument("--kills", type=int, default=0, help="killed runs, over all histories")
     parser.add_argument("--full-each", type=int, default=1, help="a full refresh in each n-th batch")
+    parser.add_argument("--minutes", type=float, default=None, help="of each history: no batch begins later")
     parser.add_argument("--partitions", type=int, default=None, help="spark.sql.shuffle.partitions")
     parser.add_argument("--folder", default=None, help="where warehouses are made")
     parser.add_argument("--output", default=str(ROOT / "build" / "pipelines.json"))
@@ -82,6 +85,7 @@ def main(arguments: list[str]) -> int:
                     conf=conf,
                     kills=kills,
                     full_each=asked.full_each,
+                    minutes=asked.minutes,
                 )
             )
         finally:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-import pyarrow as pa
 import pytest
 
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
+from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.spark.merged_rows import FindRows
 from tablestore_engine.spark.traced_answers import Before, Deltas
 from tests.doses import cases
@@ -46,7 +46,9 @@ def apply_deltas(
         )
         if found.state is not None:
             fresh, _ = traced.state(key).read_all(engine.changed_keys.new_view())
-            assert Counter(map(str, found.state.to_pylist())) == Counter(map(str, fresh.to_pylist()))
+            assert Counter(map(str, found.state.whole().to_pylist())) == Counter(
+                map(str, fresh.whole().to_pylist())
+            )
     if found.clause:
         return found, Counter(), Counter()
     return found, *applied(engine, sql, key, found, pins)
@@ -69,7 +71,7 @@ def changed_ranges(engine: Engine, tables: tuple[str, ...]) -> dict[str, TableVe
 
 def old_state(
     engine: Engine, sql: str, key: tuple[str, ...], old: dict[str, TableVersion]
-) -> pa.Table | None:
+) -> GroupState | None:
     """Of all groups; rows that are made of it are those of the query."""
     with engine.changed_keys.trace(sql, versions=old) as traced:
         kept = traced.state(key)

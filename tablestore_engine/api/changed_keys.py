@@ -14,6 +14,7 @@ from tablestore_engine.api.pinned_versions import to_overrides
 from tablestore_engine.api.table import Table
 from tablestore_engine.catalog.identifier import Identifier
 from tablestore_engine.catalog.seen_states import SeenStates
+from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.spark.merged_rows import FindRows, StoredRows
 from tablestore_engine.spark.traced_query import TracedQuery
 from tablestore_engine.sql.table_version import TableVersion
@@ -59,11 +60,11 @@ class ChangedKeys:
 
         return find
 
-    def read_state(self, table: str, name: str, header: str) -> pa.Table:
+    def read_state(self, table: str, name: str, header: str) -> GroupState:
         """The state of the groups of a table's query, which a commit names. Raises UnusableState."""
         return self._states(table).read(name, header)
 
-    def write_state(self, table: str, state: pa.Table, header: str) -> str:
+    def write_state(self, table: str, state: GroupState, header: str) -> str:
         """Its name, for the commit of the rows that go with it."""
         identifier = Identifier.parse(table)
         return self._states(table).write(state, header, self._warehouse.stores.find(identifier))

@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.queryplan.delta_root import COUNT, GROUP, MAX, SUM, GroupColumn
 from tablestore_engine.spark.merged_groups import Group, Mask, fits_in, merge_extreme
 
@@ -27,27 +27,27 @@ _SUM_DIGITS, _WIDE = 38, 60
 @dataclass(frozen=True)
 class ChangedState:
     """`keys`: of all groups that changes touched. `rows`: the new state of those that need no evaluation and still
-    have rows; `again`: keys of those that are evaluated. `kept`: the state of all other groups.
+    have rows; `again`: keys of those that are evaluated. `before`: the state of all groups before.
     """
 
     keys: pa.Table
     rows: pa.Table
     again: pa.Table
-    kept: pa.Table
+    before: GroupState
 
-    def with_evaluated(self, fresh: pa.Table) -> tuple[pa.Table, pa.Table]:
+    def with_evaluated(self, fresh: pa.Table) -> tuple[pa.Table, GroupState]:
         """(the state of the touched groups, of all groups)."""
         touched = pa.concat_tables([self.rows, fresh.cast(self.rows.schema)])
-        return touched, pa.concat_tables([self.kept, touched])
+        return touched, self.before.changed(self.keys, touched)
 
 
 def merge_state(
-    found: pa.Table, slots: Sequence[GroupColumn], state: pa.Table, *, is_total: bool
+    found: pa.Table, slots: Sequence[GroupColumn], state: GroupState, *, is_total: bool
 ) -> ChangedState:
     """`found`: contributions (delta_query), `state`: of all groups before."""
     found = found.filter(pc.is_valid(found.column("n")))
-    index = positions(found, state, slots)
-    old, is_stored = state.take(index), np.asarray(pc.is_valid(index))
+    index = state.positions(found)
+    old, is_stored = state.rows.take(index), np.asarray(pc.is_valid(index))
     group = Group(found, old, is_stored)
     columns: dict[str, pa.Array] = {}
     count = pc.add(pc.fill_null(old.column("n").combine_chunks(), 0), group.part("n"))
@@ -58,43 +58,23 @@ def merge_state(
         columns |= made
         again = again | unknown
     columns["n"] = count
-    merged = pa.table({name: columns[name] for name in state.column_names}).cast(state.schema)
+    schema = state.rows.schema
+    merged = pa.table({name: columns[name] for name in schema.names}).cast(schema)
     stays = ~again & ((rows > 0) | is_total)
-    kept = np.ones(state.num_rows, dtype=bool)
-    kept[np.asarray(index.drop_null())] = False
-    keys = merged.select(key_names(slots))
-    return ChangedState(
-        keys, merged.filter(pa.array(stays)), keys.filter(pa.array(again)), state.filter(pa.array(kept))
-    )
+    keys = merged.select(state.key)
+    return ChangedState(keys, merged.filter(pa.array(stays)), keys.filter(pa.array(again)), state)
 
 
-def without(keys: pa.Table, state: pa.Table, slots: Sequence[GroupColumn]) -> ChangedState:
+def without(keys: pa.Table, state: GroupState) -> ChangedState:
     """All groups of these keys are evaluated. `keys` has the columns of the key, by position; of a total none."""
-    names = key_names(slots)
-    asked = keys.rename_columns(names) if names else state.select([])
-    if names:
-        asked = asked.cast(state.select(names).schema)
-    index = positions(asked, state, slots) if names else pa.array(range(state.num_rows), pa.int64())
-    kept = np.ones(state.num_rows, dtype=bool)
-    kept[np.asarray(index.drop_null())] = False
-    return ChangedState(asked, state.slice(0, 0), asked, state.filter(pa.array(kept)))
+    asked = keys.rename_columns(state.key) if state.key else state.rows.select([])
+    asked = asked.cast(state.rows.select(state.key).schema)
+    return ChangedState(asked, state.rows.slice(0, 0), asked, state)
 
 
 def key_names(slots: Sequence[GroupColumn]) -> list[str]:
     """Of the columns of the key."""
     return [f"g{at}" for at, one in enumerate(slots) if one.how == GROUP]
-
-
-def positions(keys: pa.Table, state: pa.Table, slots: Sequence[GroupColumn]) -> pa.Array:
-    """For each key the number of its state, or NULL. NULL is a group."""
-    names = key_names(slots)
-    if not names:
-        return pa.array([0 if state.num_rows else None] * keys.num_rows, pa.int64())
-    schema = state.select(names).schema
-    left = pl.DataFrame(keys.select(names).cast(schema)).with_row_index("at")
-    right = pl.DataFrame(state.select(names)).with_row_index("found")
-    joined = left.join(right, on=names, how="left", nulls_equal=True).sort("at")
-    return joined["found"].to_arrow().cast(pa.int64())
 
 
 def _merged(group: Group, at: int, slot: GroupColumn) -> tuple[dict[str, pa.Array], Mask]:

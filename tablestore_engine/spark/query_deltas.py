@@ -19,6 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.format.row_kind import ROW_KIND_COLUMN, RowKind
 from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
@@ -78,7 +79,7 @@ class QueryState:
     deltas: QueryDeltas
     root: StateRoot
 
-    def read_all(self, view: str) -> tuple[pa.Table | None, str]:
+    def read_all(self, view: str) -> tuple[GroupState | None, str]:
         """(the state of all groups, or None: too many; a view of the rows of the query, if they follow from it).
 
         Both None and empty where Spark cannot compute it, or the query itself has to say which error there is.
@@ -90,10 +91,11 @@ class QueryState:
         except (PySparkException, Py4JError, pa.ArrowException, NoDelta):
             check_connected()
             return None, ""
+        made = None if state is None else GroupState(state)
         if rows is None:
-            return state, ""
+            return made, ""
         self.deltas.rows_view(rows, view)
-        return state, view
+        return made, view
 
     def evaluate(self, keys: pa.Table, before: Before) -> Deltas:
         """Of the groups of these keys, whatever changed in them."""

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
+from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
@@ -38,7 +39,7 @@ class MergedGroups:
     """`merged`: rows of the query, as those of deltas. `state`: of all groups."""
 
     merged: MergedRows
-    state: pa.Table
+    state: GroupState
 
 
 @dataclass(frozen=True)
@@ -64,22 +65,22 @@ class StateQuery:
             return None
         return self._results(state)
 
-    def follow(self, found: pa.Table, state: pa.Table, find_rows: FindRows) -> MergedGroups:
+    def follow(self, found: pa.Table, state: GroupState, find_rows: FindRows) -> MergedGroups:
         """`found`: contributions of the changed rows. `find_rows`: of the stored result. Raises NoDelta."""
         return self._finish(
             merge_state(found, self.root.slots, state, is_total=self.root.is_total), find_rows
         )
 
-    def evaluate(self, keys: pa.Table, state: pa.Table, find_rows: FindRows) -> MergedGroups:
+    def evaluate(self, keys: pa.Table, state: GroupState, find_rows: FindRows) -> MergedGroups:
         """All groups that may differ have `keys`, by position. Raises NoDelta."""
-        return self._finish(without(keys, state, self.root.slots), find_rows)
+        return self._finish(without(keys, state), find_rows)
 
     def _finish(self, changed: ChangedState, find_rows: FindRows) -> MergedGroups:
         fresh = changed.rows.slice(0, 0)
         if changed.again.num_rows:
             fresh = self._collected(self._of_keys(self._rows(), changed.again), GROUPS_MAX + 1)
         touched, state = changed.with_evaluated(fresh)
-        if state.num_rows > GROUPS_MAX:
+        if state.rows.num_rows > GROUPS_MAX and state.whole().num_rows > GROUPS_MAX:
             raise NoDelta(f"more than {GROUPS_MAX:,} groups")
         unknown = StateResults(self.plan, self.root).unknown(touched)
         if self.root.is_total:

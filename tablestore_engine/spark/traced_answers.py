@@ -12,6 +12,7 @@ from tablestore_engine.format.data_type import DataField
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
+    from tablestore_engine.format.group_state_file import GroupState
     from tablestore_engine.spark.merged_rows import FindRows
 
 GROUPS_MAX = 500_000  # more are not kept: small groups are cheap to evaluate
@@ -41,7 +42,7 @@ class Before:
 
     find_rows: FindRows
     views: tuple[str, str]
-    state: pa.Table | None = None
+    state: GroupState | None = None
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Deltas:
     clause: str = ""
     table: pa.Table | None = None
     fields: tuple[DataField, ...] = ()
-    state: pa.Table | None = None
+    state: GroupState | None = None
     keys: int = 0
     evaluated: int = 0
 

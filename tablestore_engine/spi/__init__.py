@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     )
     from tablestore_engine.fileio.store_address import is_object_store
     from tablestore_engine.fileio.stores import absolute_address, local_folder
-    from tablestore_engine.format.group_state_file import UnusableState, group_state_header
+    from tablestore_engine.format.group_state_file import GroupState, UnusableState, group_state_header
     from tablestore_engine.log.kafka.client_settings import (
         BROKERS,
         KAFKA_CONFIG_ENV,
@@ -153,6 +153,7 @@ __all__ = [
     "FrameKind",
     "GateBook",
     "Gatekeeper",
+    "GroupState",
     "KnownRows",
     "LastStart",
     "LogPosition",

@@ -37,6 +37,7 @@ KEPT = 5
 POSITION = "state"  # among a snapshot's positions: the state that the next run goes on from
 _SNAPSHOTS_MAX = 50  # so far back states are looked for
 GROUPS = "groups-"  # before the names of states of changed_keys models (group_state_files)
+PARTS = "+"  # between the files of one state
 _SUFFIX, _GROUPS_SUFFIX = ".tar", ".parquet"
 _PACKS_MAX = 5
 
@@ -83,8 +84,8 @@ class StreamingStateFiles:
         return name
 
     def named_by(self, store: TableStore | None) -> frozenset[str]:
-        """The newest KEPT states that snapshots of the table name; None: there is none yet."""
-        found: set[str] = set()
+        """Files of the newest KEPT states that snapshots of the table name; None: there is none yet."""
+        found: set[frozenset[str]] = set()
         if store is None:
             return frozenset()
         snapshots = store.context.snapshots
@@ -93,13 +94,14 @@ class StreamingStateFiles:
             snapshot = snapshots.find(number)
             if snapshot is None or len(found) == KEPT:
                 break
-            found |= _state_of(store, snapshot)
-        return frozenset(found)
+            found |= {one for one in (_state_of(store, snapshot),) if one}
+        return frozenset[str]().union(*found)
 
     def size_of(self, name: str) -> int | None:
-        """Bytes of a state; None when it is not there."""
+        """Bytes of a state, of what is there; None when nothing is."""
         found = {_name_of(status): status.size_bytes for status in self._files()}
-        return found.get(name)
+        sizes = [found[one] for one in name.split(PARTS) if one in found]
+        return sum(sizes) if sizes else None
 
     def clean(self, named: Collection[str]) -> None:
         """Let old states go that are not `named`."""
@@ -161,7 +163,7 @@ class StreamingStateFiles:
     def copy_to_main(self, store: TableStore) -> None:
         """What the newest snapshot of the branch names, before main gets that snapshot."""
         newest = store.latest()
-        names = set() if newest is None else _state_of(store, newest)
+        names = frozenset[str]() if newest is None else _state_of(store, newest)
         self._copy(self._of_main, names)
 
     def path(self, name: str) -> str:
@@ -194,9 +196,10 @@ def _name_of(status: FileStatus) -> str:
     return status.name.removesuffix(_SUFFIX).removesuffix(_GROUPS_SUFFIX)
 
 
-def _state_of(store: TableStore, snapshot: Snapshot) -> set[str]:
+def _state_of(store: TableStore, snapshot: Snapshot) -> frozenset[str]:
+    """Its files."""
     try:
         name = store.positions(snapshot).get(POSITION)
     except FixRequest:  # another engine's, and nobody can tell
-        return set()
-    return set() if name is None else {name}
+        return frozenset()
+    return frozenset() if name is None else frozenset(name.split(PARTS))

@@ -18,6 +18,8 @@ import pyarrow.compute as pc
 import pytest
 
 from tablestore_engine.format.group_state_file import (
+    GROWS,
+    GroupState,
     UnusableState,
     decode_group_state,
     encode_group_state,
@@ -87,11 +89,34 @@ def check(seed: int, groups: int = 60) -> Counter[str]:
     state = as_table(stored, names)  # type: ignore[arg-type]
     header = group_state_header("columns", "query", {"a": str(seed)})
     assert decode_group_state(encode_group_state(state, header), header) == state
-    parts = frame(found, names)
-    changed = merge_state(parts, [SLOTS[one] for one in names], state, is_total=is_total)
-    kept = [] if is_total else [untouched]
-    assert changed.kept.to_pylist() == as_table(kept, names).to_pylist()  # type: ignore[arg-type]
-    return judge(changed, after, names, is_total=is_total)
+    old = as_table([state_of(key, [(5, 1)], names) for key in after], names)  # type: ignore[misc]
+    changed = merge_state(
+        frame(found, names), [SLOTS[one] for one in names], in_parts(rng, state, old), is_total=is_total
+    )
+    counts = judge(changed, after, names, is_total=is_total)
+    again = [0] * changed.again.num_rows if is_total else changed.again.column("g0").to_pylist()
+    fresh = as_table([one for key in again if (one := after[key]) is not None], names)
+    kept = [one for one in (*after.values(), None if is_total else untouched) if one is not None]
+    whole = changed.with_evaluated(fresh)[1].whole()
+    assert sorted_rows(whole) == sorted_rows(as_table(kept, names))
+    return counts
+
+
+def sorted_rows(state: pa.Table) -> list[str]:
+    """In any order."""
+    return sorted(map(str, state.to_pylist()))
+
+
+def in_parts(rng: random.Random, state: pa.Table, old: pa.Table) -> GroupState:
+    """The same state, with parts before it. `old`: other rows of its groups, and of groups that have none any more."""
+    made = GroupState(state)
+    if not made.key:
+        return made
+    made = GroupState(old.take(rng.sample(range(old.num_rows), old.num_rows // 2)))
+    keys = old.select(made.key).take(rng.sample(range(old.num_rows), old.num_rows // 2))
+    made = made.changed(keys, old.take(rng.sample(range(old.num_rows), old.num_rows // 3)))
+    every = pa.concat_tables([old.select(made.key), state.select(made.key)])
+    return made.changed(every, state)
 
 
 def judge(
@@ -152,8 +177,7 @@ def _null_is_zero(right: Callable[..., Any]) -> Callable[..., Any]:
 def _never_vanish(right: Callable[..., Any]) -> Callable[..., Any]:
     def wrong(found: Any, slots: Any, state: Any, *, is_total: bool) -> Any:
         changed = right(found, slots, state, is_total=is_total)
-        index = merged_state.positions(changed.keys, state, slots)
-        old = state.take(index.drop_null())
+        old = state.rows.take(state.positions(changed.keys).drop_null())
         gone = (
             old.filter(pc.invert(pc.is_in(old.column("g0"), changed.rows.column("g0"))))
             if not is_total
@@ -194,9 +218,32 @@ def test_sum_without_room_is_not_known() -> None:
     })  # fmt: skip
     one = pa.array([Decimal(1)] * 3, pa.decimal128(38, 0))
     found = pa.table({"g0": [1, 2, 3], "n": [1, 1, 1], "v1": one, "m1": [1, 1, 1], "c1": [1, 1, 1]})
-    changed = merge_state(found, slots, state, is_total=False)
+    changed = merge_state(found, slots, GroupState(state), is_total=False)
     assert changed.again.to_pylist() == [{"g0": 1}, {"g0": 2}]
     assert changed.rows.to_pylist() == [{"g0": 3, "n": 2, "v1": last, "m1": 2}]
+
+
+@pytest.mark.parametrize("groups", [1, 40, 3_000])
+def test_parts_are_few_and_give_the_state_of_all_runs(groups: int) -> None:
+    """Random runs change, add and remove groups: parts that are written and read again have the rows of one table, a
+    part has more than GROWS times the rows of the next one, and a row is written few times.
+    """
+    rng, names, wanted = random.Random(groups), ["k", "total"], dict[int, Any]()
+    files, written, changed = dict[str, pa.Table](), 0, 0
+    state = GroupState(as_table([], names))
+    for run in range(60):
+        keys = rng.sample(range(groups), max(1, round(groups * rng.choice([1, 0.01, 0.01, 0.001]))))
+        rows = {key: state_of(key, [(run, 1)], names) for key in keys if rng.random() < 0.8}
+        wanted = {key: row for key, row in wanted.items() if key not in keys} | rows
+        state = state.changed(pa.table({"g0": keys}), as_table(list(rows.values()), names))  # type: ignore[arg-type]
+        stay, part = state.unwritten()
+        files[f"part {run}"] = part
+        sizes = (*stay, (f"part {run}", part.num_rows))
+        assert all(one[1] > GROWS * other[1] for one, other in zip(stay, sizes[1:], strict=True))
+        state = GroupState(pa.concat_tables([files[name] for name, _ in sizes]), sizes)
+        assert sorted_rows(state.whole()) == sorted_rows(as_table(list(wanted.values()), names))
+        written, changed = written + part.num_rows, changed + len(keys)
+    assert written < 8 * changed
 
 
 @pytest.mark.parametrize("other", ["version", "columns", "query", "inputs"])
@@ -208,7 +255,7 @@ def test_state_of_another_header_is_refused(other: str, monkeypatch: pytest.Monk
     given = {"columns": "columns", "query": "query", "inputs": {"table": "5"}}
     changed = {"columns": "more", "query": "other", "inputs": {"table": "6"}}
     if other == "version":
-        monkeypatch.setattr("tablestore_engine.format.group_state_file.VERSION", 2)
+        monkeypatch.setattr("tablestore_engine.format.group_state_file.VERSION", 3)
     else:
         given[other] = changed[other]
     with pytest.raises(UnusableState, match=other):

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbt.adapters.tablestore.config.changed_keys_config import Affected, Way
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tablestore_engine.api import Engine, Table, TableVersion
-    from tablestore_engine.spi import AffectedKeys, PlannedDeltas, TracedQuery
+    from tablestore_engine.spi import AffectedKeys, GroupState, PlannedDeltas, TracedQuery
 
 _EXPIRES = "partition.expiration-time"
 
@@ -69,7 +69,7 @@ class Evaluation:
 
     `keys`: of rows that deltas put or delete, and of those that are evaluated; `evaluated`: the latter. `no_deltas`:
     why there are none. `is_merged`: the rows follow from stored ones. `rows`: of deltas that are all there is to write.
-    `state`: of all groups behind the run, an Arrow table, of a model that keeps one. `choice`: of the strategy, by
+    `state`: of all groups behind the run, of a model that keeps one. `choice`: of the strategy, by
     costs; None: there was nothing to choose.
     """
 
@@ -82,7 +82,7 @@ class Evaluation:
     no_deltas: str = ""
     is_merged: bool = False
     rows: KnownRows | None = None
-    state: Any = None
+    state: GroupState | None = None
     cheaper: str = ""
     choice: ChosenWay | None = None
 
@@ -104,7 +104,7 @@ def evaluate(
     changes: Mapping[str, TableVersion],
     own: Table | None,
     runs: RunChoice = NO_CHOICE,
-    state: Any = None,  # noqa: ANN401 - an Arrow table or None
+    state: GroupState | None = None,
 ) -> Evaluation:
     """`changes`: of each input that changed, the range. `own`: the model's table as this run sees it. `runs`: of this
     model, before. `state`: of its groups, if it keeps one.
@@ -132,7 +132,7 @@ class _Strategies:
     changes: Mapping[str, TableVersion]
     own: Table | None
     runs: RunChoice
-    state: Any
+    state: GroupState | None
     no_deltas: str = ""
 
     def evaluate(self) -> Evaluation:
@@ -239,7 +239,7 @@ def no_deltas(query: ModelQuery, own: Table | None) -> str:
     return ""
 
 
-def _of_deltas(deltas: Deltas, state: Any) -> Evaluation:  # noqa: ANN401 - an Arrow table or None
+def _of_deltas(deltas: Deltas, state: GroupState | None) -> Evaluation:
     """`state`: of the groups before, which stays where no change is one of the query's rows."""
     again = deltas.again
     views = tuple(one for one in (deltas.view, again.view) if one is not None)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery, no_deltas
 from dbt.adapters.tablestore.inputs.position_steps import TIME
@@ -27,14 +27,14 @@ from tablestore_engine.spi import (
 
 if TYPE_CHECKING:
     from tablestore_engine.api import Engine, Table
-    from tablestore_engine.spi import QueryState, TracedQuery
+    from tablestore_engine.spi import GroupState, QueryState, TracedQuery
 
 
 @dataclass(frozen=True)
 class ReadState:
-    """`rows`: the state of all groups, an Arrow table; None: there are too many groups, or `lost` says why not."""
+    """`rows`: the state of all groups; None: there are too many groups, or `lost` says why not."""
 
-    rows: Any = None
+    rows: GroupState | None = None
     lost: str = ""
 
 
@@ -86,7 +86,7 @@ class GroupStates:
             return {**moved, STATE_POSITION: PositionStep(name, None)}, ""
         return moved, ""
 
-    def _build(self, query: QueryState, own: Table | None) -> tuple[Any, str]:
+    def _build(self, query: QueryState, own: Table | None) -> tuple[GroupState | None, str]:
         rows = None if own is None else own.facts().rows
         if rows is not None and rows > GROUPS_MAX:
             return None, ""
@@ -95,7 +95,7 @@ class GroupStates:
     def _write(
         self,
         query: QueryState,
-        rows: Any,  # noqa: ANN401 - an Arrow table
+        rows: GroupState,
         steps: Mapping[str, PositionStep],
     ) -> str:
         after = {source: step.after for source, step in steps.items()}
