@@ -1,7 +1,7 @@
 """DataFrame -> changed buckets: small inputs come to the driver as Arrow, large ones are written by Spark tasks.
 
-Steps      some million rows of a local session: spooled_rows. More: bucket column (native) → repartition, so that a
-           bucket is in one task → run_job in Python → outcomes back to the driver
+Steps      files without a query: plain_scan. Some million rows of a local session: spooled_rows. More: bucket column
+           (native) → repartition, so that a bucket is in one task → run_job in Python → outcomes back to the driver
 INVARIANT  all rows of one (partition, bucket) are in one task, so no bucket gets two changes.
 INVARIANT  append-only tables are not shuffled: every task writes files of its own.
 """
@@ -9,6 +9,7 @@ INVARIANT  append-only tables are not shuffled: every task writes files of its o
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -29,7 +30,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark import ship_package, spark_errors, task_placement, write_job
 from tablestore_engine.spark.bucket_expression import bucket_query, is_native
 from tablestore_engine.spark.collected_rows import to_arrow
-from tablestore_engine.spark.spooled_rows import shares_disk, spool
+from tablestore_engine.spark.plain_scan import read_plain
+from tablestore_engine.spark.spooled_rows import SPOOLED_BYTES_MAX, shares_disk, spool
 from tablestore_engine.spark.task_attempts import may_speculate
 from tablestore_engine.spark.task_outcomes import BUCKET_COLUMN, discard, gather
 from tablestore_engine.spark.write_job import WriteJob
@@ -46,15 +48,20 @@ SMALL_ROWS = 1_000_000
 _TASK_BYTES = 256 << 20
 _SPOOLED_FACTOR = 4  # files of so many small sizes have rows of about spooled_rows.SPOOLED_BYTES_MAX
 _TASKS_PER_CORE_MAX = 4
+_PLAIN = re.compile(r"(?:Project [^\n]*\n\+- )?Relation [^\n]* parquet\n?")
 
 
 @dataclass(frozen=True)
 class InputSize:
-    """What the optimizer says: bytes of the result (a guess from above) and of all leaves; can rows multiply."""
+    """What the optimizer says: bytes of the result (a guess from above) and of all leaves; can rows multiply.
+
+    `may_be_plain`: it may do no more than plain_scan.
+    """
 
     result_bytes: int
     leaf_bytes: int
     may_grow: bool
+    may_be_plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,7 +95,8 @@ def input_size(frame: DataFrame) -> InputSize:
     total = sum(int(str(leaves.apply(i).stats().sizeInBytes())) for i in range(leaves.size()))
     text = plan.toString()
     grows = any(word in text for word in ("Generate ", "Join ", "Expand "))
-    return InputSize(int(str(plan.stats().sizeInBytes())), total, grows)
+    is_plain = _PLAIN.fullmatch(text) is not None
+    return InputSize(int(str(plan.stats().sizeInBytes())), total, grows, is_plain)
 
 
 def estimated_bytes(frame: DataFrame) -> int:
@@ -108,8 +116,13 @@ def collect_small(frame: DataFrame, *, spools: bool = False) -> pa.Table | None:
     try:
         size = input_size(frame)
         route = plan_route(size, cores=1, groups=None)
+        is_local = shares_disk(frame.sparkSession.sparkContext)
+        spools = spools and may_spool(size) and is_local
+        if is_local and size.may_be_plain and (route.on_driver or spools):
+            found = read_plain(frame, SPOOLED_BYTES_MAX)
+            if found is not None:
+                return found if spools or not route.limit or found.num_rows <= SMALL_ROWS else None
         if not route.on_driver:
-            spools = spools and may_spool(size) and shares_disk(frame.sparkSession.sparkContext)
             return spool(frame) if spools else None
         if not route.limit:
             return to_arrow(frame)
