@@ -369,6 +369,7 @@ def test_a_red_test_holds_rows_place_and_state_back(clicks: Shop) -> None:
     assert totals(clicks) == totals_of([*rows, (5, "c", 3)])
 
 
+@pytest.mark.nightly  # by day test_staged_parents.py; test_streaming.py: tests hold a stream back
 def test_staged_inputs_are_followed(clicks: Shop) -> None:
     """In one dbt build the totals are made of what is staged of their input, and both go out together."""
     clicks.write(

@@ -252,6 +252,7 @@ def test_a_temporary_function_is_a_part_of_the_query(events: Shop) -> None:
     assert "TS1860" in events.log
 
 
+@pytest.mark.nightly  # by day a temporary function is a part of the query
 @pytest.mark.parametrize(
     ("start", "value"),
     case_rows(

@@ -148,7 +148,8 @@ def _check_rows(engine: object, postgres: Postgres, name: str) -> None:
         "late": "id, v",
     }
     for table, wanted in columns.items():
-        found = engine.table(f"demo.{name}__{table}").scan().to_arrow(wanted.split(", "))  # type: ignore[attr-defined]
+        stored = engine.table(f"demo.{name}__{table}")  # type: ignore[attr-defined]
+        found = stored.scan(columns=wanted.split(", ")).to_arrow()
         rows = sorted((tuple(row.values()) for row in found.to_pylist()), key=repr)
         assert rows == sorted(postgres.rows(f"select {wanted} from {name}.{table}"), key=repr), table
 

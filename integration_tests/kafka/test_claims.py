@@ -254,6 +254,7 @@ def test_a_first_write_that_is_refused_leaves_its_topic_to_the_next(
         assert engine.count_log_messages("d.t") == 1
 
 
+@pytest.mark.nightly  # by day s3/test_races.py; tests/concurrency; two publishers at once
 def test_three_processes_that_create_one_table_at_once(broker: BrokerInfo, tmp_path: Path) -> None:
     """None is refused, whoever wins the name and the topic: all rows are in the table, and once in the topic."""
     with ExitStack() as stack:

@@ -188,6 +188,7 @@ def test_what_goes_away_while_a_query_is_stopped_ends_it(shop: Shop) -> None:
             shop.engine.drop_table("demo.t")
 
 
+@pytest.mark.nightly  # by day test_read_ways.py: past states; a mode gives what the reader gives
 def test_a_batch_query_reads_a_state_or_changes(shop: Shop) -> None:
     """The newest rows, those of a snapshot or a tag, what some snapshots changed; deleted rows are gone."""
     shop.put((1, "a"), (2, "b"))
