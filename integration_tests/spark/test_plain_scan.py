@@ -103,6 +103,20 @@ def test_rows_and_their_order_are_those_of_the_job(spark: SparkSession, folder: 
         _assert_same(spark.sql(f"select price, at from (select * from parquet.`{folder}`)"))
 
 
+def test_row_groups_across_the_border_of_two_parts_come_with_their_middle(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The parts that end a file come last, so the order of rows shows to which part a row group belongs."""
+    for number in range(2):
+        rows = pa.table({"id": list(range(1_000 * number, 1_000 * number + 600))})
+        pq.write_table(
+            rows, tmp_path / f"{number}.parquet", row_group_size=200, compression="none", use_dictionary=False
+        )
+    for part_bytes in (2_300, 3_000, 3_400, 4_000):
+        with _setting(spark, "spark.sql.files.maxPartitionBytes", str(part_bytes)):
+            _assert_same(spark.read.parquet(str(tmp_path)))
+
+
 def test_rows_that_are_too_many_are_left_to_spark(spark: SparkSession, folder: str) -> None:
     """One byte less than they have is too few."""
     frame = spark.read.parquet(folder).select("id", "score")
@@ -162,6 +176,7 @@ def test_files_that_only_spark_reads_right_are_left_to_it(spark: SparkSession, t
         "list": pa.table({"list": [[1]]}),
         "nanos": at.cast(pa.schema([("at", pa.timestamp("ns"))])),
         "int96": at,
+        "twice": pa.table({"id": [1], "ID": [2]}),
         "folders/region=1": day,
     }.items():
         (tmp_path / name).mkdir(parents=True)
@@ -169,6 +184,7 @@ def test_files_that_only_spark_reads_right_are_left_to_it(spark: SparkSession, t
         pq.write_table(rows, tmp_path / name / "one.parquet", **written)
     for name in ("julian", "spark2", "nested", "list", "int96", "folders"):
         assert read_plain(spark.read.parquet(str(tmp_path / name)), _MAX) is None, name
+    assert read_plain(spark.read.schema("id bigint").parquet(str(tmp_path / "twice")), _MAX) is None
     _assert_same(spark.read.parquet(str(tmp_path / "julian")).select("id"))
     frame = spark.read.parquet(str(tmp_path / "day"))
     _assert_same(frame)
