@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 from tablestore_engine.api import Engine, SameKeys, SparkSettings, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.devservers.kafka_broker import BrokerInfo
@@ -47,7 +46,7 @@ def _check(engine: Engine) -> None:
     ),
 )
 def test_the_log_of_a_table_without_a_key_has_its_deletes(
-    spark: SparkSession, broker: BrokerInfo, tmp_path: Path, mode: str, layout: dict[str, str]
+    broker: BrokerInfo, tmp_path: Path, mode: str, layout: dict[str, str]
 ) -> None:
     """Appended twice, delete+insert, SQL DELETE, a partition and then the whole table overwritten: after each commit
     the topic is the table, as a multiset.
