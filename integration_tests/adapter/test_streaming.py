@@ -9,7 +9,7 @@ import pytest
 
 from integration_tests.adapter.conftest import Shop
 from tablestore_engine.api import TableSpec, WriteSpec
-from tests.doses import case_rows
+from tests.doses import case_rows, examples
 
 FEED = WriteSpec(
     table=TableSpec(primary_key=("id",), options={"bucket": "1", "tablestore.expire-grace": "0 s"})
@@ -450,7 +450,7 @@ def test_random_histories(feed: Shop) -> None:
     rng = random.Random(20261123)
     feed.write("models/copy.sql", COPY.replace("'streaming'", "'streaming', max_snapshots_per_batch=2"))
     feed.write("models/journal.sql", JOURNAL.replace("row_kinds", "max_snapshots_per_batch=3, row_kinds"))
-    for _ in range(5):
+    for _ in range(examples(3, 5)):
         for _ in range(rng.randrange(5)):
             keys = rng.sample(range(8), 3)
             put(feed, *((key, f"v{rng.randrange(100)}") for key in keys))
