@@ -50,7 +50,8 @@ HEADINGS = {
 }
 # Text, the most that ours may take, and whether that is a multiple of plain Spark's median or seconds
 OPERATIONS = {
-    "load": ("load", 0.95, "×"),
+    "load": ("load of a Parquet file", 0.95, "×"),
+    "load of a query": ("load of a query", 0.95, "×"),
     "upsert": ("upsert of 200,000 rows", 1.25, "×"),
     "all upserts": ("five upserts", 3.3, "s"),
     "few rows": ("upsert of 100 rows", 0.15, "s"),

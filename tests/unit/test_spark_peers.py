@@ -26,7 +26,10 @@ def test_table_names_the_first_system_and_missed_goals() -> None:
         for name, taken in medians.items()
     }
     lines = {line.split(" | ")[0].strip("| "): line for line in table(found).splitlines()}
-    assert lines["load"] == "| load | 2 | **1** | 4 | 0.50 | **no** | ≤ 0.95 ×, met |"
+    assert (
+        lines["load of a Parquet file"]
+        == "| load of a Parquet file | 2 | **1** | 4 | 0.50 | **no** | ≤ 0.95 ×, met |"
+    )
     assert lines["one key"].endswith("| **no** | ≤ 0.05 s, **missed** |")
 
 
