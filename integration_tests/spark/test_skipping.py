@@ -12,7 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from tablestore_engine.api import Engine, TableSpec, WriteMode, WriteSpec
-from tablestore_engine.spark import deletion_bitmap_literal, plan_pruning
+from tablestore_engine.errors import FixData, Unsupported
+from tablestore_engine.spark import deletion_bitmap_literal, plan_pruning, view_sql
 from tablestore_engine.spark.key_reads import KeyReads
 from tablestore_engine.spark.plan_pruning import PlanPruner
 from tests.doses import cases, is_nightly
@@ -36,10 +37,13 @@ def _rows(keys: list[int], mark: float) -> pa.Table:
 
 @pytest.fixture(scope="module")
 def engine(spark: SparkSession, warehouse: str) -> Iterator[Engine]:
-    """Twelve partitions of two buckets; some keys written again, some deleted, in one partition all alive."""
+    """Twelve partitions of two buckets, files of several row groups; some keys written again, some deleted, in one
+    partition all alive.
+    """
+    options = {"bucket": "2", "parquet.row-group-rows": "3"}
     with Engine(warehouse) as engine:
         spec = WriteSpec(
-            table=TableSpec(primary_key=("day", "id"), partition_by=("day",), options={"bucket": "2"}),
+            table=TableSpec(primary_key=("day", "id"), partition_by=("day",), options=options),
             mode=WriteMode.UPSERT,
         )
         engine.write(TABLE, _rows(list(range(240)), 1.0), spec)
@@ -214,13 +218,16 @@ def _shapes(engine: Engine, name: str) -> list[str]:
 
 
 def test_words_of_dead_rows_are_a_value_of_the_plan(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No job of its own reads them, in queries, subqueries and scans; with too many of them the subquery does."""
+    """No job of its own reads them, in queries, subqueries and scans; with too many of them the subquery does. No row
+    gets a struct for its number.
+    """
     name = "skipping.shapes"
     left = _shapes(engine, name)
 
     def check(frame: DataFrame, *, subquery: bool) -> None:
         plan = frame._jdf.queryExecution().optimizedPlan().toString()
         assert ("scalar-subquery" in plan) == subquery
+        assert "named_struct" not in frame._jdf.queryExecution().executedPlan().toString()
         assert sorted(f"{row.part} {row.id}" for row in frame.collect()) == left
 
     check(engine.query(f"select * from {name}"), subquery=False)
@@ -256,13 +263,56 @@ def test_files_that_are_left_find_their_words(
         assert sorted(f"{row.part} {row.id}" for row in frame.collect()) == expected
 
 
-def test_a_column_with_the_name_of_the_words(engine: Engine) -> None:
+@pytest.mark.parametrize("name", ["__TableStore_Word", "_metadata"])
+def test_a_column_with_the_name_of_ours(engine: Engine, name: str) -> None:
     """The table's own column of that name, in whatever case, is read from its files."""
-    rows = pa.table({"id": [1, 2, 3], "__TableStore_Word": [7, 8, 9]})
-    engine.write("skipping.named", rows, WriteSpec(TableSpec(primary_key=("id",))))
-    engine.sql("delete from skipping.named where id = 2")
-    found = engine.query("select id, __tablestore_word from skipping.named").collect()
+    rows = pa.table({"id": [1, 2, 3], name: [7, 8, 9]})
+    engine.write(f"skipping.named{name}", rows, WriteSpec(TableSpec(primary_key=("id",))))
+    engine.sql(f"delete from skipping.named{name} where id = 2")
+    found = engine.query(f"select id, {name.lower()} from skipping.named{name}").collect()
     assert sorted(tuple(row) for row in found) == [(1, 7), (3, 9)]
+
+
+@pytest.mark.parametrize("key", [("id",), ()])
+def test_a_column_that_spark_fills_with_row_numbers_is_refused(engine: Engine, key: tuple[str, ...]) -> None:
+    """Its values would be row numbers: they are never shown, also under a later name. Other columns are, with and
+    without deleted rows.
+    """
+    name = f"skipping.numbers{len(key)}"
+    rows = pa.table({"id": [1, 2, 3], "_TMP_metadata_row_index": [7, 8, 9]})
+    engine.write(name, rows, WriteSpec(TableSpec(primary_key=key)))
+    for left in ([1, 2, 3], [1, 3]):
+        assert engine.sql(f"select id from {name} order by id").rows == tuple((one,) for one in left)
+        for columns in ("*", "_tmp_metadata_row_index"):
+            with pytest.raises(Unsupported, match="TS1575 column _TMP_metadata_row_index"):
+                engine.sql(f"select {columns} from {name} where id + 0 > 0")
+        engine.table(name).delete("id = 2")
+    assert engine.table(name).scan().to_arrow().column(1).to_pylist() == [7, 9]
+    engine.sql(f"alter table {name} rename column _TMP_metadata_row_index to b")
+    with pytest.raises(Unsupported, match="TS1575 column b"):
+        engine.sql(f"select b from {name} where id + 0 < 4")
+
+
+def test_a_text_under_the_name_of_row_numbers_is_never_read_as_one(engine: Engine) -> None:
+    """Spark's reader fails there once a row is deleted; before, the other columns are read."""
+    rows = pa.table({"id": [1, 2], "_tmp_metadata_row_index": ["a", "b"]})
+    engine.write("skipping.texts", rows, WriteSpec(TableSpec(primary_key=("id",))))
+    assert engine.sql("select id from skipping.texts order by id").rows == ((1,), (2,))
+    engine.table("skipping.texts").delete("id = 2")
+    with pytest.raises(FixData, match="TS1560"):
+        engine.sql("select id from skipping.texts order by id")
+
+
+def test_reader_without_row_numbers_is_an_error(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader that leaves the column of row numbers empty, as one of a plug-in may, never hides the rows."""
+    monkeypatch.setattr(view_sql, "_ROW_COLUMN", "numbers_that_nobody_gives")
+    _shapes(engine, "skipping.unnumbered")
+    for text in (
+        "select * from skipping.unnumbered",
+        "select count(*) from skipping.unnumbered where id > 3",
+    ):
+        with pytest.raises(Unsupported, match="TS1589"):
+            engine.sql(text)
 
 
 def test_a_query_that_asks_nothing_is_not_optimized_twice(

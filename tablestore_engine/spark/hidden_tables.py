@@ -40,12 +40,10 @@ from tablestore_engine.spark.remote_relations import RemoteRelations
 from tablestore_engine.spark.session_names import Idle, MadeState, SessionNames
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_settings import ReadWay
-from tablestore_engine.spark.type_ddl import columns_ddl
 from tablestore_engine.spark.view_sql import (
     FileGroup,
     column_list,
     group_files,
-    readable_fields,
     select_group,
     view_query,
     words_table,
@@ -253,9 +251,7 @@ class HiddenTables:
         )
 
     def _files_table(self, name: str, group: FileGroup) -> str:
-        folder, columns = self._scratch / "files" / name, columns_ddl(readable_fields(group.schema))
-        if group.has_deletions:
-            columns += f", {group.word_column} int"
+        folder, columns = self._scratch / "files" / name, group.columns_ddl
         if self.reads.way is not ReadWay.LINKS:
             return self._stand_in(name, columns, folder, RemoteFiles.of(group, self.reads))
         linked = LinkedFiles.of(group, folder)

@@ -27,7 +27,7 @@ _CUT = re.compile(
     r"\n\s*(?:JVM stacktrace|at org\.apache|'?[+:]- |'Project|'?CreateViewCommand|== (?:SQL|DataFrame)"
     r"|Driver stacktrace|Caused by)"
 )
-_RAISED = re.compile(r"(?P<code>TS1575|TS1518|TS1603|TS2071) (?P<text>.*?)(?: SQLSTATE|$)")
+_RAISED = re.compile(r"(?P<code>TS1575|TS1589|TS1518|TS1603|TS2071) (?P<text>.*?)(?: SQLSTATE|$)")
 _OURS = re.compile(
     r"tablestore_engine\.errors\.(?P<kind>\w+): (?P<code>TS\d{4}) (?P<what>[^\n]*)\n"
     r"  why: (?P<why>[^\n]*)\n  next: (?P<fix>[^\n]*)"
@@ -205,8 +205,15 @@ def _raised(code: str, text: str) -> TablestoreError:
         return Unsupported(
             "TS1575",
             text,
-            why="Spark has no type that reads the stored form, and the statement asks for its values",
+            why="Spark has no type for the stored form, or takes the name for row numbers; its values are asked",
             fix="name the other columns instead of *, or read the table through the Python API (to_arrow)",
+        )
+    if code == "TS1589":
+        return Unsupported(
+            "TS1589",
+            "deleted rows cannot be left out: this Spark does not number the rows of a data file",
+            why=f"{text}; Spark's own Parquet reader numbers them, that of a plug-in may not",
+            fix="read the table in a session without the plug-in, or by Table.scan or Engine.query_duckdb",
         )
     if code == "TS1518":
         return FixRequest(

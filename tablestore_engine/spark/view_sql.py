@@ -2,8 +2,8 @@
 
 CHANGE     the SQL by which Spark reads a table
 INVARIANT  a column that did not change is passed as it is, so that filters and pruning reach Parquet.
-INVARIANT  a column without a Spark type (TIME) is in the view, and asking for its values is an error (TS1575): rows
-           never come without it.
+INVARIANT  a column without a Spark type (TIME), or of the name that Spark's Parquet reader takes for row numbers, is in
+           the view, and asking for its values is an error (TS1575): rows never come without it.
 INVARIANT  values do not depend on ANSI mode, and are those of format.evolution_cast.
 INVARIANT  positions are the file's row numbers; there is a bit for each row of each file of the group, since a missing
            word would make the filter NULL and hide live rows.
@@ -23,13 +23,15 @@ from tablestore_engine.format.data_type import DataField, DataType
 from tablestore_engine.format.evolution import plan_columns
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_text import type_to_text
-from tablestore_engine.spark.type_ddl import has_spark_type, spark_ddl
+from tablestore_engine.spark.type_ddl import columns_ddl, has_spark_type, spark_ddl
 from tablestore_engine.sql.scanner import quote_name, quote_string
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
 
 WORD_BITS = 64
 _WORD_COLUMN = "__tablestore_word"
+_ROW_COLUMN = "_tmp_metadata_row_index"  # Spark's Parquet reader puts a row's number in its file there
+_NOT_NUMBERED = "TS1589 rows of a data file have no numbers"
 _NO_COLUMN = "__tablestore_none"
 _BITS = {"TINYINT": 8, "SMALLINT": 16, "INT": 32, "BIGINT": 64}
 _JOINING_SHARE = 0.25  # clean rows that pass the filter for nothing: cheaper than one more scan
@@ -56,22 +58,33 @@ class FileGroup:
     @property
     def word_column(self) -> str:
         """The column of a file's first word, a name that the files have not."""
-        name, taken = _WORD_COLUMN, {field.name.lower() for field in self.schema.fields}
-        while name in taken:
+        name = _WORD_COLUMN
+        while any(field.name.lower() == name for field in self.schema.fields):
             name += "_"
         return name
 
+    @property
+    def columns_ddl(self) -> str:
+        """What CREATE TABLE declares for the hidden table."""
+        columns = columns_ddl(readable_fields(self.schema))
+        # `_metadata.row_index` has the same number, in a struct that is made for each row
+        return f"{columns}, {_ROW_COLUMN} bigint, {self.word_column} int" if self.has_deletions else columns
 
-# alias of a hidden table: with a column of this name, `ROWS._metadata` would be a field of that column
+
+# alias of a hidden table: with a column of this name, `ROWS.a` would be a field of that column
 ROWS = "tablestore_rows"
 
 
 def readable_fields(schema: TableSchema) -> tuple[DataField, ...]:
-    """What a hidden table declares: the columns that Spark has a type for; a column that no file has where it has none,
+    """What a hidden table declares: the columns that Spark can read; a column that no file has where there is none,
     since a table needs a column.
     """
-    fields = tuple(field for field in schema.fields if has_spark_type(field.type))
+    fields = tuple(field for field in schema.fields if _is_readable(field.name, field.type))
     return fields or (DataField(0, _NO_COLUMN, DataType("INT")),)
+
+
+def _is_readable(name: str, type_: DataType) -> bool:
+    return has_spark_type(type_) and name.lower() != _ROW_COLUMN
 
 
 def group_files(plan: ScanPlan) -> tuple[FileGroup, ...]:
@@ -98,7 +111,7 @@ def _rows(files: Sequence[StoredFile]) -> int:
 
 def select_group(group: FileGroup, table_schema: TableSchema, hidden: str, words_table: str | None) -> str:
     """Rows of one hidden table as the table has them now."""
-    where = f" where {_alive(words_table, group.word_column)}" if words_table else ""
+    where = f" where {_alive(words_table, group)}" if words_table else ""
     return f"select {select_columns(group.schema, table_schema)} from {hidden} as {ROWS}{where}"
 
 
@@ -110,10 +123,12 @@ def select_columns(schema: TableSchema, table_schema: TableSchema) -> str:
     )
 
 
-def _alive(words_table: str, word_column: str) -> str:
-    at = f"cast({ROWS}.{word_column} + shiftright({ROWS}._metadata.row_index, 6) as int)"
-    word = f"get((select m from {words_table}), {at})"
-    return f"getbit({word}, cast({ROWS}._metadata.row_index & {WORD_BITS - 1} as int)) = 0"
+def _alive(words_table: str, group: FileGroup) -> str:
+    # a reader of a plug-in may give no number: NULL would hide the row, by `isnotnull` where Spark may infer that
+    told = f"cast(raise_error({quote_string(_NOT_NUMBERED)}) as bigint)"
+    row = f"coalesce({ROWS}.{_ROW_COLUMN}, {told})"
+    at = f"cast({ROWS}.{group.word_column} + shiftright({row}, 6) as int)"
+    return f"getbit(get((select m from {words_table}), {at}), cast({row} & {WORD_BITS - 1} as int)) = 0"
 
 
 def view_query(selects: Sequence[str], schema: TableSchema) -> str:
@@ -162,10 +177,12 @@ def words_of(file: StoredFile) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 
 
 def _column(source: str | None, source_type: DataType | None, field: DataField) -> str:
-    if not has_spark_type(field.type) or (source_type is not None and not has_spark_type(source_type)):
+    if not has_spark_type(field.type):
         return _refusal(field)
     if source is None or source_type is None:
         return f"cast(null as {spark_ddl(field.type)})"
+    if not _is_readable(source, source_type):
+        return _refusal(field)
     return _value(f"{ROWS}.{quote_name(source)}", source_type, field.type)
 
 

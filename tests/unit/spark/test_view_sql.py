@@ -65,6 +65,18 @@ def test_the_column_of_a_files_first_word_is_none_of_the_tables(names: tuple[str
     assert FileGroup(TableSchema(0, fields, len(fields)), True, ()).word_column == column
 
 
+@pytest.mark.parametrize("name", ["a", "_TMP_metadata_row_index"])
+def test_row_numbers_have_a_column_of_their_own(name: str) -> None:
+    """Spark's own column of row numbers is declared and read; a table's column of that name is not read."""
+    shared = DataField(1, "b", DataType("INT"))
+    group = FileGroup(TableSchema(0, (DataField(0, name, DataType("INT")), shared), 2), True, ())
+    declared = "`a` int, " if name == "a" else ""
+    assert group.columns_ddl == f"{declared}`b` int, _tmp_metadata_row_index bigint, __tablestore_word int"
+    text = select_group(group, group.schema, "h", "m")
+    assert f"shiftright(coalesce({ROWS}._tmp_metadata_row_index, cast(raise_error(" in text
+    assert (f"TS1575 column {name} of type INT" in text) == (name != "a")
+
+
 def test_groups_and_selects() -> None:
     """Unchanged columns pass untouched, changed ones are cast, groups are apart by schema and deletions."""
     newer = TableSchema(
