@@ -26,6 +26,7 @@ MERGE = (
 )
 # A load whose rows have to be computed: no way of copying files serves it
 QUERY = "id, name, upper(city) as city, amount, score, price, updated_at, quantity"
+GROUPS = "select city, count(*), sum(quantity) from {table} group by city"
 SUMS = "select count(*), sum(id), sum(quantity) from {table}"
 # The same for everyone; shuffle partitions are those that our session has on two cores
 CONF = {
@@ -240,6 +241,8 @@ def run(peer, table, plan):
     for _ in range(plan["reads"]):
         clock.time("full read", lambda: peer.read(table))
         check("sums", clock.time("aggregates", lambda: peer.rows(SUMS, table))[0], plan["sums"])
+        groups = clock.time("groups", lambda: peer.rows(GROUPS, table))
+        check("groups", [sum(row[at] for row in groups) for at in (1, 2)], plan["sums"][::2])
     for key, quantity in plan["points"]:
         text = f"select * from {{table}} where id = {key}"
         found = clock.time("one key", lambda: peer.rows(text, table))  # noqa: B023

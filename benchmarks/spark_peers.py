@@ -57,6 +57,7 @@ OPERATIONS = {
     "few rows": ("upsert of 100 rows", 0.15, "s"),
     "full read": ("full read", 1.3, "×"),
     "aggregates": ("three aggregates", 1.3, "×"),
+    "groups": ("aggregates by a column", 1.3, "×"),
     "one key": ("one key", 0.05, "s"),
 }
 SMALL = Sizes(base_rows=200_000, batch_rows=10_000, batches=2, small_batches=2)

@@ -88,9 +88,9 @@ FEATURES: dict[str, tuple[Feature, ...]] = {
             f"{IT}/spark/test_skipping.py::test_random_conditions_answer_as_all_files_do",
         ),
         _has(
-            "count(*), min and max answered by metadata",
+            "count, sum, min and max of whole tables answered without Spark",
             "tests/unit/warehouse/test_aggregate_answer.py::test_random_tables_answer_as_all_their_rows_do",
-            f"{IT}/spark/test_data_tests_without_spark.py::test_aggregates_of_metadata_have_sparks_names_types_and_values",
+            f"{IT}/spark/test_data_tests_without_spark.py::test_aggregates_of_columns_are_those_of_spark",
         ),
         _has(
             "queries of keys answered without Spark",

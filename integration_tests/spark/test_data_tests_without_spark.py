@@ -219,3 +219,20 @@ def test_aggregates_of_metadata_have_sparks_names_types_and_values(engine: Engin
         with engine._warehouse.running(needs_spark=True):
             spark = fetch(engine._warehouse.resolver.pinned_query(text.rstrip(";"))[0])
         assert fetched == spark
+
+
+@pytest.mark.parametrize("seed", cases(range(1, 9), 2))
+def test_aggregates_of_columns_are_those_of_spark(engine: Engine, seed: int) -> None:
+    """Of tables with replaced and deleted rows, several at once; types with rules of their own are Spark's."""
+    _make(engine, "shop.totals", seed)
+    numbers = ("id", "tiny", "small", "whole")
+    items = [f"{function}({name})" for function in ("min", "max") for name in (*numbers, "big", "day")]
+    items += [f"sum({name})" for name in numbers]
+    items += [f"count({name})" for name in ("*", *VALUES) if name != "several"]
+    draw = random.Random(seed)
+    draw.shuffle(items)
+    for at in range(0, len(items), 7):
+        answer, expected = _both(engine, f"select {', '.join(items[at : at + 7])} from shop.totals")
+        assert answer == expected, items[at : at + 7]
+    for one in ("sum(price)", "sum(real)", "max(real)", "min(word)", "count(several)", "max(flag)"):
+        assert _both(engine, f"select {one} from shop.totals")[0] is None

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -20,6 +21,7 @@ from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.scan import ScanPlan
 
 THREADS_MAX = 8
+T = TypeVar("T")
 
 
 def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = None) -> pa.Table:
@@ -34,8 +36,8 @@ def read_plan(fileio: FileIO, plan: ScanPlan, columns: Sequence[str] | None = No
 
 
 def decode_files(
-    fileio: FileIO, files: Sequence[StoredFile], decode: Callable[[StoredFile], pa.Table]
-) -> Sequence[pa.Table]:
+    fileio: FileIO, files: Sequence[StoredFile], decode: Callable[[StoredFile], T]
+) -> Sequence[T]:
     """What `decode` makes of each file, in order: in threads, if there is more than one."""
     if fileio.folders is None:  # each file waits for the store most of the time
         return fileio.run_together([partial(decode, file) for file in files])

@@ -21,7 +21,7 @@ from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.spark.fetch_rows import Fetched
-from tablestore_engine.sql.aggregate_query import read_aggregates
+from tablestore_engine.sql.aggregate_query import AggregateQuery, read_aggregates
 from tablestore_engine.sql.data_test_query import ColumnName, DataTest, DataTestQuery, Value, read_data_test
 from tablestore_engine.sql.key_query import KeyQuery, read_key_query
 from tablestore_engine.store.read.scan import ScanPlan
@@ -39,20 +39,20 @@ _COLUMNS = (("failures", "bigint"), ("should_warn", "boolean"), ("should_error",
 
 
 def answer_without_spark(warehouse: Warehouse, text: str, overrides: Overrides) -> Fetched | None:
-    """The rows of a query that is a built-in data test, asks metadata alone or for a key; None: Spark has to run it.
+    """The rows of a query that is a built-in data test, asks for aggregates or for a key; None: Spark has to run it.
 
     Raises what reads raise.
     """
-    aggregates = read_aggregates(text)
-    if aggregates is not None:
-        with warehouse.running(needs_spark=False):
-            return answer_aggregates(aggregates, warehouse.relations.names, overrides)
-    query = read_data_test(text) or read_key_query(text)
+    query = read_aggregates(text) or read_data_test(text) or read_key_query(text)
     if query is None or any(_OTHER_RULES.search(key) for key in warehouse.session.settings.conf):
         return None
-    answer = answer_by_key if isinstance(query, KeyQuery) else answer_data_test
+    names, fileio = warehouse.relations.names, warehouse.catalog.fileio
     with warehouse.running(needs_spark=False):
-        return answer(query, warehouse.relations.names, warehouse.catalog.fileio, overrides)  # type: ignore[arg-type]
+        if isinstance(query, AggregateQuery):
+            return answer_aggregates(query, names, fileio, overrides)
+        if isinstance(query, KeyQuery):
+            return answer_by_key(query, names, fileio, overrides)
+        return answer_data_test(query, names, fileio, overrides)
 
 
 def answer_data_test(
