@@ -6,8 +6,8 @@ Models     star      three tables, an average, a ratio and an extreme, 140 group
            sums      count and sum for each customer: rows follow from stored ones
            medians   a median for each customer: affected keys
 Steps      1 tables, the first builds 2 in turn: so many orders change, a run, a full refresh in another schema
-Measure    processor seconds of a node, Python and the JVM, and seconds as dbt tells them; medians without the first
-           round of a count, which compiles; one JVM for all
+Measure    processor seconds of a node, Python and the JVM, and seconds as dbt reports them; medians without the
+           first round of a count, which compiles; one JVM for all
 INVARIANT  behind each run both schemas have the same rows, or the figures are void.
 Usage      python -m benchmarks.few_changes --rows 2000000 20000000 --changed 100 0.001 0.01 --rounds 6
 """
@@ -15,16 +15,13 @@ Usage      python -m benchmarks.few_changes --rows 2000000 20000000 --changed 10
 from __future__ import annotations
 
 import argparse
-import cProfile
 import json
-import pstats
 import shutil
 import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -78,24 +75,6 @@ def _orders(ids: np.ndarray, rows: int, version: int) -> pa.Table:
     )
 
 
-class Profiles:
-    """Hears dbt's events, in the thread of a node: Python's profile of each node."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._running: dict[str, cProfile.Profile] = {}
-
-    def __call__(self, event: Any) -> None:  # noqa: ANN401 - of any kind
-        """One of dbt's events."""
-        if event.info.name == "NodeStart":
-            self._running[event.data.node_info.node_name] = profiler = cProfile.Profile()
-            profiler.enable()
-        elif event.info.name == "NodeFinished":
-            name = event.data.node_info.node_name
-            self._running[name].disable()
-            pstats.Stats(self._running[name]).dump_stats(self._folder / f"{name}.prof")
-
-
 class Bench:
     """Of one number of rows."""
 
@@ -127,13 +106,10 @@ class Bench:
         ids = np.arange(count) * step + self.version % step
         engine.write("demo.orders", _orders(ids, self.rows, self.version), WriteSpec(mode=WriteMode.UPSERT))
 
-    def run(
-        self, engine: Engine, target: str, *more: str, profile: Path | None = None
-    ) -> dict[str, tuple[float, float, str]]:
-        """model → processor seconds, seconds, how it was evaluated. `profile`: a folder for a profile of each node."""
+    def run(self, engine: Engine, target: str, *more: str) -> dict[str, tuple[float, float, str]]:
+        """model → processor seconds, seconds, how it was evaluated."""
         times, place = ProcessorTimes(engine), str(self.folder)
-        hear = [times] if profile is None else [times, Profiles(profile)]
-        done = dbtRunner(callbacks=list(hear)).invoke([
+        done = dbtRunner(callbacks=[times]).invoke([
             "--quiet", "--log-level-file", "none", "run", *more, "--project-dir", place, "--profiles-dir", place,
             "--target", target, "--target-path", f"{place}/target-{target}",
             "--vars", json.dumps({"strategy": self.strategy}),
@@ -157,25 +133,23 @@ class Bench:
                     raise SystemExit(f"few_changes: {name}: other rows than its full refresh: void")
 
 
-def measure(bench: Bench, engine: Engine, count: int, rounds: int, profile: Path | None) -> dict[str, Any]:
-    """model → medians of processor seconds and seconds, of runs and of full refreshes."""
+def measure(bench: Bench, engine: Engine, count: int, rounds: int) -> None:
+    """Prints medians of processor seconds and seconds of each model, of runs and of full refreshes."""
     kept: dict[str, list[tuple[float, ...]]] = {name: [] for name in bench.models}
     ways: dict[str, list[str]] = {name: [] for name in bench.models}
     for number in range(rounds + 1):
         bench.change(engine, count)
-        few = bench.run(engine, "demo", profile=profile)
+        few = bench.run(engine, "demo")
         full = bench.run(engine, "full", "--full-refresh")
         bench.check(engine)
         for name in bench.models if number else ():
             kept[name].append((*few[name][:2], *full[name][:2]))
             ways[name].append(few[name][2])
     names = ("processor", "seconds", "full processor", "full seconds")
-    found: dict[str, Any] = {}
     for model, taken in kept.items():
         medians = [round(statistics.median(one), 3) for one in zip(*taken, strict=True)]
-        found[model] = dict(zip(names, medians, strict=True)) | {"ways": ways[model]}
-        print(json.dumps({"rows": bench.rows, "changed": count, "model": model, **found[model]}), flush=True)
-    return found
+        found = dict(zip(names, medians, strict=True)) | {"ways": ways[model]}
+        print(json.dumps({"rows": bench.rows, "changed": count, "model": model, **found}), flush=True)
 
 
 def main(arguments: list[str]) -> None:
@@ -189,9 +163,6 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--models", nargs="+", choices=list(QUERIES), default=list(QUERIES))
     parser.add_argument("--strategy", default="cheapest", help="of the models' config")
     parser.add_argument("--folder", default=None, help="where warehouses are made")
-    parser.add_argument(
-        "--profile", type=Path, default=None, help="a folder for profiles of the last runs; they cost time"
-    )
     asked = parser.parse_args(arguments)
     for rows in asked.rows:
         folder = Path(tempfile.mkdtemp(prefix="few-changes-", dir=asked.folder))
@@ -200,7 +171,7 @@ def main(arguments: list[str]) -> None:
             bench.fill(engine)
             for one in asked.changed:
                 count = int(one if one >= 1 else one * rows)
-                measure(bench, engine, count, asked.rounds, asked.profile)
+                measure(bench, engine, count, asked.rounds)
         shutil.rmtree(folder, ignore_errors=True)
 
 
