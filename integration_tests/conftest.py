@@ -28,7 +28,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -40,7 +40,7 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, 
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
 from tests.garbage import collect_less, collect_young
-from tests.processor_time import processor_seconds
+from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 
 HERE = Path(__file__).parent
 _INTERPRETED_SUITES = {
@@ -84,13 +84,6 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_logfinish() -> None:
     """Clients and sessions of the test go with it."""
     collect_young()
-
-
-@pytest.fixture(scope="session", autouse=True)
-def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
-    """For integration_tests/run.py; set up first, so that it ends last."""
-    yield
-    record_testsuite_property("processor", processor_seconds())
 
 
 @pytest.fixture(autouse=True)

@@ -7,7 +7,7 @@ and Hypothesis' own 100 at night.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
@@ -15,18 +15,11 @@ from hypothesis import settings
 from tablestore_engine.spark import jvm_launch
 from tests.doses import examples
 from tests.garbage import collect_less, collect_young
-from tests.processor_time import processor_seconds
+from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 from tests.slow_tests import name_of, read_slow
 
 settings.register_profile("dose", deadline=None, max_examples=examples(30, 100))
 settings.load_profile("dose")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
-    """For integration_tests/run.py; set up first, so that it ends last."""
-    yield
-    record_testsuite_property("processor", processor_seconds())
 
 
 @pytest.fixture(scope="session", autouse=True)

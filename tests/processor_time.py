@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from pathlib import Path
+
+import pytest
 
 # places in /proc/PID/stat, after the name: own time and that of children waited for
 _PARENT, _TIMES = 1, slice(11, 15)
@@ -33,3 +36,10 @@ def processor_seconds() -> float:
         found += ticks.get(pid, 0)
         waiting += children[pid]
     return found / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
+    """For integration_tests/run.py; set up first, so that it ends last. Both conftest files import it."""
+    yield
+    record_testsuite_property("processor", processor_seconds())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 import dbt.include.tablestore
 import tablestore_engine
 from dbt.adapters import tablestore
+from integration_tests.spark.session_settings import with_setting
 from tablestore_engine.api import (
     ChangesBetween,
     Engine,
@@ -116,26 +116,15 @@ def engine(spark: SparkSession, tmp_path: Path) -> Iterator[Engine]:
         yield engine
 
 
-@contextmanager
-def mode(session: SparkSession, setting: str, name: str = ANSI) -> Iterator[None]:
-    """A setting for a while."""
-    before = session.conf.get(name)
-    session.conf.set(name, setting)
-    try:
-        yield
-    finally:
-        session.conf.set(name, str(before))
-
-
 def test_values_without_result_raise_with_sparks_words_and_a_hint(engine: Engine) -> None:
     """In ANSI mode each is TS2157 and names the way to NULL; without it the value is as documented."""
     for expression, plain in RAISED.items():
         query = f"select {expression} as v from values (1) as t(n)"
-        with mode(engine.spark, "true"), pytest.raises(FixData, match="TS2157") as caught:
+        with with_setting(engine.spark, ANSI, "true"), pytest.raises(FixData, match="TS2157") as caught:
             engine.sql(query)
         assert "SQLSTATE: 22" in caught.value.why, expression
         assert "try_divide" in caught.value.fix
-        with mode(engine.spark, "false"):
+        with with_setting(engine.spark, ANSI, "false"):
             assert str(engine.sql(query).rows[0][0]) == plain, expression
 
 
@@ -152,7 +141,10 @@ def test_a_change_without_room_is_left_to_the_query(engine: Engine) -> None:
         changes = {"demo.t": TableVersion(changes=ChangesBetween(newest - 1, newest))}
         views = (engine.changed_keys.new_view(), engine.changed_keys.new_view())
         stored = engine.changed_keys.stored_rows(engine.table("demo.total"))
-        with mode(engine.spark, setting), engine.changed_keys.trace(query, versions={}) as traced:
+        with (
+            with_setting(engine.spark, ANSI, setting),
+            engine.changed_keys.trace(query, versions={}) as traced,
+        ):
             found = traced.plan_deltas(("one",), changes, has_state=False).follow(Before(stored, views))
         rows = None if found.table is None else found.table.column("s").to_pylist()
         assert (rows, found.again.count) == (
@@ -176,10 +168,10 @@ def test_deleted_rows_raise_nothing(engine: Engine) -> None:
         "select count(*) from demo.t a join demo.t b on cast(a.s as int) = b.id where 10 / b.x > 0": 943,
         "select count(*) from (select 10 / x as y, max(cast(s as int)) over (partition by x) as m from demo.t)": 943,
     }.items():
-        with mode(engine.spark, "true"):
+        with with_setting(engine.spark, ANSI, "true"):
             found = engine.sql(text).rows[0]
         assert wanted is None or found[0] == wanted, text
-    with mode(engine.spark, "true"):
+    with with_setting(engine.spark, ANSI, "true"):
         assert engine.sql("update demo.t set x = 10 div x where cast(s as int) > 0").report is not None
 
 
@@ -200,7 +192,7 @@ def test_casts_of_old_files_are_those_of_the_format_in_both_modes(spark: SparkSe
             schemas = [TableSchema(n, (DataField(0, "c", one),), 1) for n, one in enumerate((before, after))]
             spark.createDataFrame(pa.table({"c": array})).createOrReplaceTempView("old_rows")
             for setting in ("true", "false"):
-                with mode(spark, setting):
+                with with_setting(spark, ANSI, setting):
                     text = f"select {select_columns(*schemas)} from old_rows as {ROWS}"
                     found = [repr(one) for one in spark.sql(text).toArrow().column(0).to_pylist()]
                 assert found == wanted, (old, new, setting)
@@ -214,7 +206,7 @@ def test_everything_of_ours_is_the_same_in_both_modes(engine: Engine) -> None:
     """Writes with conditions, statements, changes, past states and system tables: the same rows with and without."""
     found = []
     for number, setting in enumerate(("true", "false")):
-        with mode(engine.spark, setting):
+        with with_setting(engine.spark, ANSI, setting):
             found.append(_history(engine, f"h{number}"))
     assert found[0] == found[1]
     assert all(found[0])
@@ -285,7 +277,7 @@ def test_values_are_stored_as_spark_stores_them(engine: Engine, setting: str) ->
     it stores is stored, and what overflows raises. LEGACY stores all that can be cast.
     """
     spark = engine.spark
-    with mode(spark, setting):
+    with with_setting(spark, ANSI, setting):
         for number, (value, type_, wanted, *_) in enumerate(list(STORED.values())[:: examples(3, 1)]):
             name, query = f"demo.s{number}", f"(select 1 as id, {value} as v) q on t.id = q.id"
             engine.sql(f"create table {name} (id int not null, v {type_}, primary key (id))")
@@ -311,7 +303,7 @@ def test_values_are_stored_as_spark_stores_them(engine: Engine, setting: str) ->
                 spark.sql(insert)
                 assert str(spark.table(f"reference{number}").first()[0]) == wanted
             spark.sql(f"drop table reference{number}")
-        with mode(spark, "LEGACY", "spark.sql.storeAssignmentPolicy"):
+        with with_setting(spark, "spark.sql.storeAssignmentPolicy", "LEGACY"):
             engine.sql("create table demo.legacy (v int)")
             engine.sql("insert into demo.legacy values ('12')")
             with pytest.raises(FixData, match="TS1526"):

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -14,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from integration_tests.spark.session_settings import with_setting
 from tablestore_engine.api import Engine, SparkSettings, TableSpec, WriteSpec
 from tablestore_engine.spark import write
 from tablestore_engine.spark.collected_rows import to_arrow
@@ -76,16 +76,6 @@ def folder(tmp_path: Path) -> str:
     return str(tmp_path)
 
 
-@contextmanager
-def _setting(session: SparkSession, name: str, value: str) -> Iterator[None]:
-    before = session.conf.get(name)
-    session.conf.set(name, value)
-    try:
-        yield
-    finally:
-        session.conf.set(name, str(before))
-
-
 def _assert_same(frame: DataFrame) -> None:
     rows, expected = read_plain(frame, _MAX), to_arrow(frame)
     assert rows is not None
@@ -96,7 +86,7 @@ def _assert_same(frame: DataFrame) -> None:
 @pytest.mark.parametrize("part_bytes", ["8000", "30000", "128m"])
 def test_rows_and_their_order_are_those_of_the_job(spark: SparkSession, folder: str, part_bytes: str) -> None:
     """Tasks share files in parts, and take several files; columns in another order and under new names."""
-    with _setting(spark, "spark.sql.files.maxPartitionBytes", part_bytes):
+    with with_setting(spark, "spark.sql.files.maxPartitionBytes", part_bytes):
         frame = spark.read.parquet(folder)
         _assert_same(frame)
         _assert_same(frame.selectExpr("score", "id as key", "wall as `a b`", "name"))
@@ -113,7 +103,7 @@ def test_row_groups_across_the_border_of_two_parts_come_with_their_middle(
             rows, tmp_path / f"{number}.parquet", row_group_size=200, compression="none", use_dictionary=False
         )
     for part_bytes in (2_300, 3_000, 3_400, 4_000):
-        with _setting(spark, "spark.sql.files.maxPartitionBytes", str(part_bytes)):
+        with with_setting(spark, "spark.sql.files.maxPartitionBytes", str(part_bytes)):
             _assert_same(spark.read.parquet(str(tmp_path)))
 
 
@@ -188,7 +178,7 @@ def test_files_that_only_spark_reads_right_are_left_to_it(spark: SparkSession, t
     _assert_same(spark.read.parquet(str(tmp_path / "julian")).select("id"))
     frame = spark.read.parquet(str(tmp_path / "day"))
     _assert_same(frame)
-    with _setting(spark, "spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"):
+    with with_setting(spark, "spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY"):
         assert read_plain(frame, _MAX) is None
 
 

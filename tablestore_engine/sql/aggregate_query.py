@@ -7,10 +7,9 @@ INVARIANT  a text that has anything more (WHERE, GROUP BY, DISTINCT, LIMIT, an e
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tablestore_engine.sql.scanner import COMMENT, QUOTED, Token, name_text, scan, significant
+from tablestore_engine.sql.query_words import QueryWords
 
 COUNT, MIN, MAX, SUM = "count", "min", "max", "sum"
 _BEGINS = re.compile(r"select\s+(count|min|max|sum)\s*\(", re.IGNORECASE)
@@ -38,59 +37,30 @@ def read_aggregates(text: str) -> AggregateQuery | None:
     """What the query asks; None: it is something else."""
     if _BEGINS.search(text) is None:  # each statement passes here: most are not read token by token
         return None
-    tokens = scan(text)
-    if any(token.kind == COMMENT and token.text.startswith("/*+") for token in tokens):
-        return None
-    words = significant(tokens)
-    if not words or not words[0].is_word("SELECT"):
+    words = QueryWords.of(text)
+    if words is None or words.match("select") is None:
         return None
     found: list[Aggregate] = []
-    at = 1
-    while True:
-        read = _aggregate(words, at)
-        if read is None:
-            return None
-        found.append(read[0])
-        at = read[1]
-        if at < len(words) and words[at].is_operator(","):
-            at += 1
-            continue
-        break
-    rest = words[at:]
-    if rest and rest[-1].is_operator(";"):
-        rest = rest[:-1]
-    is_whole = len(rest) == 4 and rest[0].is_word("FROM") and rest[2].is_operator(".")
-    if not is_whole or not (rest[1].is_name and rest[3].is_name):
+    while (one := _aggregate(words)) is not None:
+        found.append(one)
+        if words.match(",") is None:
+            break
+    rest = None if one is None else words.match("from $table")
+    words.match(";")
+    if rest is None or not words.is_at_end:
         return None
-    return AggregateQuery(name_text(rest[1]), name_text(rest[3]), tuple(found))
+    database, table = rest["$table"]
+    return AggregateQuery(database, table, tuple(found))
 
 
-def _aggregate(words: Sequence[Token], at: int) -> tuple[Aggregate, int] | None:
-    """One item of the list, and where the next token is."""
-    item = words[at : at + 4]
-    if len(item) < 4 or not item[0].is_word("COUNT", "MIN", "MAX", "SUM"):
-        return None
-    if not item[1].is_operator("(") or not item[3].is_operator(")"):
-        return None
-    function, inside = item[0].text.lower(), item[2]
-    column: str | None = None
-    if inside.kind == QUOTED or _is_plain(inside):
-        column = name_text(inside)
-    elif function != COUNT or not inside.is_operator("*"):
-        return None
-    name, at = f"{function}({1 if column is None else column})", at + 4
-    if at + 1 < len(words) and words[at].is_word("AS"):
-        if not (words[at + 1].kind == QUOTED or _is_plain(words[at + 1])):
-            return None
-        name, at = name_text(words[at + 1]), at + 2
-    return Aggregate(function, column, name), at
-
-
-def _is_plain(token: Token) -> bool:
-    """A word that can only be a name: Spark has functions and literals that are written like one."""
-    reserved = token.text.lower().startswith(("current_", "local", "session_"))
-    return (
-        token.is_name
-        and not reserved
-        and not token.is_word("NULL", "TRUE", "FALSE", "USER", "ALL", "DISTINCT")
-    )
+def _aggregate(words: QueryWords) -> Aggregate | None:
+    """One item of the list."""
+    for function in (COUNT, MIN, MAX, SUM):
+        item = words.match(f"{function} ( $column )")
+        if item is None and function == COUNT:
+            item = words.match("count ( * )")
+        if item is not None:
+            column, alias = item.get("$column"), words.match("as $column")
+            name = f"{function}({1 if column is None else column})" if alias is None else alias["$column"]
+            return Aggregate(function, column, name)
+    return None

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tablestore_engine.sql.data_test_query import QueryWords, Value
-from tablestore_engine.sql.scanner import COMMENT, WORD, Token, scan, significant
+from tablestore_engine.sql.query_words import QueryWords, Value
 
 _LONGEST = 4_000  # characters; longer texts are seldom one of these, and each statement passes here
-_NO_DATABASES = ("session", "system", "builtin")  # Spark has relations of its own there
 
 
 @dataclass(frozen=True)
@@ -32,11 +30,8 @@ def read_key_query(text: str) -> KeyQuery | None:
     """What the query asks; None: it is something else."""
     if len(text) > _LONGEST or "where" not in text.lower() or "${" in text:
         return None
-    tokens = scan(text)
-    if any(map(_is_sparks, tokens)):
-        return None
-    words = QueryWords(significant(tokens))
-    if words.match("select") is None:
+    words = QueryWords.of(text)
+    if words is None or words.match("select") is None:
         return None
     columns = None if words.match("*") is not None else _columns(words)
     found = words.match("from $table where")
@@ -45,15 +40,7 @@ def read_key_query(text: str) -> KeyQuery | None:
     if found is None or values is None or columns == () or not words.is_at_end:
         return None
     database, table = found["$table"]
-    if database.lower() in _NO_DATABASES or "$" in table:
-        return None
     return KeyQuery(database, table, columns, values)
-
-
-def _is_sparks(token: Token) -> bool:
-    """A hint, or a word that Spark's lexer may cut otherwise."""
-    is_hint = token.kind == COMMENT and token.text.startswith("/*+")
-    return is_hint or (token.kind == WORD and not token.text.isascii())
 
 
 def _columns(words: QueryWords) -> tuple[str, ...]:

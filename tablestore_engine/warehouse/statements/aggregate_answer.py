@@ -17,19 +17,15 @@ from tablestore_engine.catalog.name_lookup import NameLookup
 from tablestore_engine.catalog.resolved_names import Overrides, ResolvedTable
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
-from tablestore_engine.format.data_type import (
-    BINARY_ROOTS,
-    CHARACTER_ROOTS,
-    INTEGER_ROOTS,
-    TIMESTAMP_ROOTS,
-)
+from tablestore_engine.format.data_type import ATOMIC_ROOTS, INTEGER_ROOTS
 from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.sql.aggregate_query import COUNT, MAX, MIN, SUM, Aggregate, AggregateQuery
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.file_pruning import facts_of
-from tablestore_engine.store.read.scan import ScanPlan, is_merged
+from tablestore_engine.store.read.scan import ScanPlan
+from tablestore_engine.warehouse.statements.plain_table import find_field, find_plan
 
 ROWS_MAX = 50_000_000  # of a table whose columns are read; a cluster reads more of them sooner
 _SPARK_NAMES = {
@@ -39,11 +35,7 @@ _SPARK_NAMES = {
     "BIGINT": "bigint",
     "DATE": "date",
 }
-_COUNTED = (
-    "BOOLEAN", *INTEGER_ROOTS, "FLOAT", "DOUBLE", "DECIMAL", *CHARACTER_ROOTS, *BINARY_ROOTS, "DATE", *TIMESTAMP_ROOTS,
-)  # fmt: skip
 _EPOCH_DAY = date(1970, 1, 1).toordinal()
-_AGED = "record-level."  # options by which rows leave a table as time passes
 _Value = tuple[int | None]  # of one aggregate; NULL without values, dates as days
 
 
@@ -53,20 +45,14 @@ def answer_aggregates(
     """One row; None: Spark has to answer. Raises what look-ups raise."""
     version = overrides.version(query.database, query.table)
     found = names.lookup(query.database, query.table, version, overrides.seen)
-    if "$" in query.table or not isinstance(found, ResolvedTable):
+    if not isinstance(found, ResolvedTable):
         return None
     schema = found.schema
-    if is_merged(schema) or any(key.startswith(_AGED) for key in schema.options):
-        return None
     kinds = [_spark_type(one, schema) for one in query.aggregates]
     if None in kinds:
         return None
-    plan = found.load_plan()
-    if (
-        not isinstance(plan, ScanPlan)
-        or plan.unmerged
-        or any(one.meta.delete_row_count for one in plan.files)
-    ):
+    plan = find_plan(found)
+    if plan is None or any(one.meta.delete_row_count for one in plan.files):
         return None
     known = [_known(one, plan, schema) for one in query.aggregates]
     try:
@@ -85,15 +71,14 @@ def _spark_type(one: Aggregate, schema: TableSchema) -> str | None:
     """Of the result; None for a column of another type, or that is spelled otherwise than it is stored."""
     if one.column is None:
         return "bigint"
-    alike = [field for field in schema.fields if field.name.lower() == one.column.lower()]
-    if len(alike) != 1 or alike[0].name != one.column:
+    field = find_field(schema, one.column)
+    if field is None:
         return None
-    type_ = alike[0].type
     if one.function == COUNT:
-        return "bigint" if type_.root in _COUNTED and has_spark_type(type_) else None
+        return "bigint" if field.type.root in ATOMIC_ROOTS and has_spark_type(field.type) else None
     if one.function == SUM:
-        return "bigint" if type_.root in INTEGER_ROOTS else None
-    return _SPARK_NAMES.get(type_.root)
+        return "bigint" if field.type.root in INTEGER_ROOTS else None
+    return _SPARK_NAMES.get(field.type.root)
 
 
 def _known(one: Aggregate, plan: ScanPlan, schema: TableSchema) -> _Value | None:

@@ -22,12 +22,14 @@ from tablestore_engine.fileio.base import FileIO
 from tablestore_engine.format.data_type import INTEGER_ROOTS, TIMESTAMP_ROOTS, DataType
 from tablestore_engine.spark.fetch_rows import Fetched
 from tablestore_engine.sql.aggregate_query import AggregateQuery, read_aggregates
-from tablestore_engine.sql.data_test_query import ColumnName, DataTest, DataTestQuery, Value, read_data_test
+from tablestore_engine.sql.data_test_query import DataTest, DataTestQuery, read_data_test
 from tablestore_engine.sql.key_query import KeyQuery, read_key_query
+from tablestore_engine.sql.query_words import Value
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.scan_rows import read_plan
 from tablestore_engine.warehouse.statements.aggregate_answer import answer_aggregates
 from tablestore_engine.warehouse.statements.key_answer import answer_by_key
+from tablestore_engine.warehouse.statements.plain_table import find_field
 from tablestore_engine.warehouse.warehouse import Warehouse
 
 ROWS_MAX = 2_000_000
@@ -69,7 +71,8 @@ def answer_data_test(
             return None
         tables[one.database, one.table] = found
     plans = {name: table.load_plan() for name, table in tables.items()}
-    types = [_find_type(one, tables) for one in asked]
+    fields = [find_field(tables[one.database, one.table].schema, one.column) for one in asked]
+    types = [None if one is None else one.type for one in fields]
     if not _is_spark_like(query, types) or not all(map(_is_small, plans.values())):
         return None
     columns = [_read(fileio, plans[one.database, one.table], one.column) for one in asked]
@@ -79,13 +82,6 @@ def answer_data_test(
     failures = failures if query.limit is None else min(failures, query.limit)
     row = (failures, query.warn_if.holds(failures), query.error_if.holds(failures))
     return Fetched(_COLUMNS, (row,))
-
-
-def _find_type(one: ColumnName, tables: Mapping[tuple[str, str], ResolvedTable]) -> DataType | None:
-    """The type of a column whose name is written as it is stored; None without such a column."""
-    fields = tables[one.database, one.table].schema.fields
-    alike = [field for field in fields if field.name.lower() == one.column.lower()]
-    return alike[0].type if len(alike) == 1 and alike[0].name == one.column else None
 
 
 def _is_small(plan: object) -> bool:

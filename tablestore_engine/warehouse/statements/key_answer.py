@@ -23,15 +23,14 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.spark.fetch_rows import Fetched, value_rows
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
 from tablestore_engine.spark.type_ddl import has_spark_type
-from tablestore_engine.sql.data_test_query import Value
 from tablestore_engine.sql.key_query import KeyQuery
+from tablestore_engine.sql.query_words import Value
 from tablestore_engine.store.files.comparable_values import stored_form
 from tablestore_engine.store.read.filtered_read import read_matching
 from tablestore_engine.store.read.predicate import And, OneOf
-from tablestore_engine.store.read.scan import ScanPlan, is_merged
 from tablestore_engine.store.read.text_condition import PredicateCondition
+from tablestore_engine.warehouse.statements.plain_table import find_field, find_plan
 
-_AGED = "record-level."  # options by which rows leave a table as time passes
 _SHOWN = (
     "BOOLEAN", *INTEGER_ROOTS, "FLOAT", "DOUBLE", "DECIMAL", *CHARACTER_ROOTS, *BINARY_ROOTS, "DATE", "TIMESTAMP",
 )  # fmt: skip
@@ -43,10 +42,10 @@ def answer_by_key(query: KeyQuery, names: NameLookup, fileio: FileIO, overrides:
     found = names.lookup(query.database, query.table, version, overrides.seen)
     if not isinstance(found, ResolvedTable) or not _is_by_key(query, found.schema):
         return None
-    schema, plan = found.schema, found.load_plan()
+    schema, plan = found.schema, find_plan(found)
     fields = _fields(query.columns or schema.field_names, schema)
     wanted = _condition(query, schema)
-    if not fields or wanted is None or not isinstance(plan, ScanPlan) or plan.unmerged:
+    if not fields or wanted is None or plan is None:
         return None
     try:
         rows = read_matching(fileio, plan, wanted, list(dict.fromkeys(f.name for f in fields)), found.cache)
@@ -63,30 +62,22 @@ def answer_by_key(query: KeyQuery, names: NameLookup, fileio: FileIO, overrides:
 
 
 def _is_by_key(query: KeyQuery, schema: TableSchema) -> bool:
-    """Whether the whole key is given, of a table whose rows are in its files."""
-    if not schema.is_keyed or is_merged(schema) or any(key.startswith(_AGED) for key in schema.options):
-        return False
-    return set(schema.trimmed_primary_keys) <= query.values.keys()
+    """Whether the whole key is given."""
+    return schema.is_keyed and set(schema.trimmed_primary_keys) <= query.values.keys()
 
 
 def _fields(names: Sequence[str], schema: TableSchema) -> list[DataField]:
     """The columns of these names; none, where one of them is Spark's to show."""
-    found = [field for name in names if (field := _field(name, schema)) is not None]
+    found = [field for name in names if (field := find_field(schema, name)) is not None]
     is_shown = all(field.type.root in _SHOWN and has_spark_type(field.type) for field in found)
     return found if is_shown and len(found) == len(names) else []
-
-
-def _field(name: str, schema: TableSchema) -> DataField | None:
-    """A column whose name is written as it is stored."""
-    alike = [field for field in schema.fields if field.name.lower() == name.lower()]
-    return alike[0] if len(alike) == 1 and alike[0].name == name else None
 
 
 def _condition(query: KeyQuery, schema: TableSchema) -> PredicateCondition | None:
     """None for values that Spark would cast."""
     parts = []
     for name, values in query.values.items():
-        field = _field(name, schema)
+        field = find_field(schema, name)
         if field is None or not all(_is_of(value, field) for value in values):
             return None
         parts.append(OneOf(name, frozenset(values)))

@@ -176,7 +176,8 @@ def test_what_is_not_proven_is_left_to_spark(tmp_path: Path) -> None:
     texts = (
         "select max(t) from d.t", "select min(f) from d.t", "select max(ID) from d.t", "select max(nothing) from d.t",
         "select sum(day) from d.t", "select sum(f) from d.t", "select sum(*) from d.t",
-        "select sum(distinct id) from d.t",
+        "select sum(distinct id) from d.t", "select count(*) from d.`t$snapshots`", "select count(*) from session.t",
+        "select count(*), from d.t", "select sum(ñ) from d.t",
         "select sum(id) filter (where id > 1) from d.t", "select sum(id + 1) from d.t", "select count(ID) from d.t",
         "select sum(1) from d.t", "select avg(id) from d.t", "select count(id, p) from d.t",
         "select count(*) from d.v", "select count(*) from d.t where id = 1", "select count(*) from d.t limit 0",
