@@ -6,24 +6,16 @@ WHY        batches of one table are written at once into one staged snapshot, or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.tablestore.gate.gate_events import (
-    BatchBegan,
-    BatchEnded,
-    Built,
-    DropWaiting,
-    Left,
-    Rebuildable,
-    Take,
-    Wait,
-)
-from dbt.adapters.tablestore.gate.gate_state import GateEvent, Lease
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_events import Wait
+from dbt.adapters.tablestore.gate.gate_state import GateStep, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import Ask
 from tablestore_engine.spi import Publication, Staged
 from tests.doses import examples
@@ -56,9 +48,11 @@ class BatchPlay(Play):
         """A batch, or a whole model."""
         return self.batch(holder, *table.split("#")) if "#" in table else super().build(holder, table)
 
-    def demand(self, holder: int, event: GateEvent) -> Iterator[bool]:
+    def demand(
+        self, holder: int, event: Callable[..., GateStep], *about: object, **named: object
+    ) -> Iterator[bool]:
         """Until nobody is in the way; nothing has to be done behind it."""
-        while actions := self.apply(event):
+        while actions := self.apply(event, *about, **named):
             (wait,) = actions
             assert isinstance(wait, Wait), "a batch of this run would be dropped"
             assert not self.state.is_holder(holder)
@@ -67,7 +61,7 @@ class BatchPlay(Play):
 
     def batch(self, holder: int, table: str, number: str) -> Steps:
         """One interval: into what waits, or at once when nothing has to."""
-        yield from self.demand(holder, BatchBegan(holder, table))
+        yield from self.demand(holder, events.batch_began, holder, table)
         nodes = {table, *self.ancestors(table)}
         while self.state.is_moving(holder, nodes) or table in self.state.taken(holder):
             yield True
@@ -80,10 +74,10 @@ class BatchPlay(Play):
             self.moved.add(table)
             self.show(table, self.new())
             yield from self.compute()
-            yield from self.demand(holder, DropWaiting(holder, table, for_batch=True))
+            yield from self.demand(holder, events.drop_waiting, holder, table, for_batch=True)
         else:
             yield from self.write(holder, made, number)
-        self.apply(BatchEnded(holder, table))
+        self.apply(events.batch_ended, holder, table)
         yield from self.publish(Ask(holder, table=table))
 
     def compute(self) -> Steps:
@@ -103,11 +97,11 @@ class BatchPlay(Play):
         self.bases[item.version] = self.bases[before.version]
         self.disk[made.table] = item
         yield False
-        self.apply(Rebuildable(made.table, lambda _: None))
-        yield from self.demand(holder, Take(holder, made.table))
+        self.apply(events.rebuildable, made.table, lambda _: None)
+        yield from self.demand(holder, events.take, holder, made.table)
         yield False
-        self.apply(Built(self.disk[made.table]))
-        self.apply(Left(holder))
+        self.apply(events.built, self.disk[made.table])
+        self.apply(events.left, holder)
 
     def claim(self, lease: Lease, made: list[Publication]) -> Steps:
         """Nobody has written into what goes out since it was entered."""

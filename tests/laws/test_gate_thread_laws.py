@@ -8,36 +8,27 @@ WHY        the state is pure, so that a thread is a generator here: a seed choos
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from random import Random
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.tablestore.gate.gate_events import (
-    Built,
-    DropWaiting,
-    Ended,
-    Gone,
-    Left,
-    Ran,
-    Rebuildable,
-    Said,
-    Wait,
-)
-from dbt.adapters.tablestore.gate.gate_state import GateEvent, GateState, Lease
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_events import Wait
+from dbt.adapters.tablestore.gate.gate_state import GateState, GateStep, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import (
     ATTEMPTS_MAX,
     Ask,
-    Concludes,
     LookAgain,
     Next,
     Publish,
-    Published,
-    Rechecks,
     Replan,
     StartOver,
+    concludes,
+    published,
+    rechecks,
 )
 from tablestore_engine.api import WriteReport
 from tablestore_engine.catalog.identifier import Identifier
@@ -139,13 +130,13 @@ class Play:
         try:
             yield from steps
         finally:
-            self.apply(Left(holder))
+            self.apply(events.left, holder)
             self.rebuilt.pop(holder, None)
             self.publishing.pop(holder, None)
 
-    def apply(self, event: GateEvent) -> tuple[object, ...]:
+    def apply(self, event: Callable[..., GateStep], *about: object, **named: object) -> tuple[object, ...]:
         """One moment under the lock."""
-        step = self.state.apply(event)
+        step = event(self.state, *about, **named)
         self.state = step.state
         return step.actions
 
@@ -183,9 +174,9 @@ class Play:
         yield from self.settle(holder, {table, *self.ancestors(table)})
         item = self.stage(table)
         yield False
-        self.apply(Rebuildable(table, lambda _: None))
-        assert self.apply(DropWaiting(holder, table, "s")) == ()
-        self.apply(Built(item))
+        self.apply(events.rebuildable, table, lambda _: None)
+        assert self.apply(events.drop_waiting, holder, table, "s") == ()
+        self.apply(events.built, item)
         yield from self.publish(Ask(holder, table=table))
 
     def read(self, test: str) -> tuple[TableRead, ...]:
@@ -205,17 +196,17 @@ class Play:
         self.truth |= {(outcome.test, one.table, one.version): outcome.verdict for one in outcome.reads}
         for item in self.state.gated_by(outcome.test):
             if not item.is_out:
-                self.apply(Said(item.key, outcome))
+                self.apply(events.said, item.key, outcome)
 
     def test(self, holder: int, test: str) -> Steps:
         """A data test, and what it lets go."""
         yield from self.settle(holder, set(self.tests[test]))
         reads = self.read(test)
         yield False
-        self.apply(Ran(test, lambda: self.say(test, self.read(test))))
+        self.apply(events.ran, test, lambda: self.say(test, self.read(test)))
         yield from self.settle(holder, set(self.tests[test]))
         outcome = self.say(test, reads)
-        self.apply(Concludes(holder, outcome))
+        self.apply(concludes, holder, outcome)
         yield False
         self.keep(outcome)
         yield False
@@ -235,7 +226,7 @@ class Play:
             yield False
             world = self.world()
             yield False
-            actions = self.apply(Next(ask, book, world, results))
+            actions = self.apply(Next(ask, book, world, results).change)
             if not actions:
                 self.check_answer(ask, {one.staged.table for one in results if one.state != PUBLISHED})
                 return
@@ -254,7 +245,7 @@ class Play:
                     self.decided[ask.holder] = dict(world.current)
                     yield from self.claim(action.lease, made)
                     results += tuple(made)
-                    self.apply(Published(action.lease, tuple(made)))
+                    self.apply(published, action.lease, tuple(made))
                     del self.publishing[ask.holder]
                 case Replan():
                     results = ()
@@ -303,12 +294,12 @@ class Play:
             fresh = self.stage(item.table)
             yield False
             if self.chance.random() < 0.1:  # as batches do
-                self.apply(Gone(item))
+                self.apply(events.gone, item)
                 yield False
-            self.apply(Built(fresh))
+            self.apply(events.built, fresh)
         done: frozenset[str] = frozenset()
-        while todo := self.apply(Rechecks(action.lease, done)):
-            for test, recheck in todo[0].tests:  # type: ignore[attr-defined]
+        while todo := rechecks(self.state, action.lease, done):
+            for test, recheck in todo:
                 yield False
                 outcome = recheck()
                 yield False
@@ -367,7 +358,7 @@ class Play:
     def check_end(self) -> None:
         """Nothing is in progress, the end of the run waits for nobody, and nothing that is free was left."""
         assert self.state.leases == ()
-        assert not any(isinstance(one, Wait) for one in self.apply(Ended(-1)))
+        assert not any(isinstance(one, Wait) for one in self.apply(events.ended, -1))
         if not self.has_trouble:
             assert pick_group(self.state.book, self.world()) == ()
 

@@ -6,17 +6,18 @@ WHY        the last member may be built, tested or found unchanged by any thread
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Any
 
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from dbt.adapters.tablestore.gate.gate_events import Built, DropWaiting, Rebuildable, Started
-from dbt.adapters.tablestore.gate.gate_state import GateEvent, Lease
-from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
-from dbt.adapters.tablestore.gate.whole_run import Bound, NodeBuilt, bound_gates, run_outcome
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_state import GateStep, Lease
+from dbt.adapters.tablestore.gate.publish_decisions import Ask, concludes
+from dbt.adapters.tablestore.gate.whole_run import bound, bound_gates, node_built, run_outcome
 from tablestore_engine.spi import PUBLISHED, Publication, Staged
 from tests.doses import examples
 
@@ -38,12 +39,12 @@ class WholePlay(Play):
         self.members = set(self.chance.sample(names, self.chance.randint(2, len(names))))
         self.failing = {name for name in names if self.chance.random() < 0.05}
         self.same = {name for name in names if self.chance.random() < 0.15} - self.failing
-        self.apply(Started("dbt_run"))
+        self.apply(events.started, "dbt_run")
 
-    def apply(self, event: GateEvent) -> tuple[object, ...]:
+    def apply(self, event: Callable[..., GateStep], *about: Any, **named: object) -> tuple[object, ...]:
         """What is built once more is told to those that wait for it."""
-        actions = super().apply(event)
-        if isinstance(event, Built) and event.item.table in self.members:
+        actions = super().apply(event, *about, **named)
+        if event is events.built and about[0].table in self.members:
             outcome = run_outcome(self.state)
             if outcome is not None:
                 self.keep(outcome)
@@ -54,7 +55,7 @@ class WholePlay(Play):
         made = super().stage(table)
         if table not in self.members:
             return made
-        self.apply(Bound(frozenset(self.members)))
+        self.apply(bound, frozenset(self.members))
         return replace(made, gates=bound_gates(self.state, table, is_batch=False, gates=made.gates))
 
     def build(self, holder: int, table: str) -> Steps:
@@ -65,21 +66,21 @@ class WholePlay(Play):
         if table not in self.same:
             item = self.stage(table)
             yield False
-            self.apply(Rebuildable(table, lambda _: None))
-            assert self.apply(DropWaiting(holder, table, "s")) == ()
-            self.apply(Built(item))
+            self.apply(events.rebuildable, table, lambda _: None)
+            assert self.apply(events.drop_waiting, holder, table, "s") == ()
+            self.apply(events.built, item)
             yield False
         elif table in self.members:
-            self.apply(Bound(frozenset(self.members)))
+            self.apply(bound, frozenset(self.members))
         yield from self.finish(holder, table)
 
     def finish(self, holder: int, table: str) -> Iterator[bool]:
         """As the coordinator behind a node's write."""
-        self.apply(NodeBuilt(table))
+        self.apply(node_built, table)
         yield False
         if outcome := run_outcome(self.state):
             yield False
-            self.apply(Concludes(holder, outcome))
+            self.apply(concludes, holder, outcome)
             yield False
             self.keep(outcome)
             yield from self.publish(Ask(holder, test=outcome.test))

@@ -8,10 +8,10 @@ from typing import Any
 import pyarrow as pa
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.catalog.identifier import Identifier
-from tablestore_engine.spi import Outcome, TableRead, Verdict
+from tablestore_engine.spi import Outcome, Staged, TableRead, Verdict, stage_properties
 
 NODES: Mapping[str, Mapping[str, Any]] = {
     "model.p.orders": {"resource_type": "model", "depends_on": {"nodes": []}},
@@ -58,7 +58,7 @@ class Run:
         self.write(table, value, plan)
         return plan is not None
 
-    def write(self, table: str, value: int, plan: StagePlan | None, attempt: int = 0) -> None:
+    def write(self, table: str, value: int, plan: Staged | None, attempt: int = 0) -> None:
         """Stage or publish one row."""
         report = self.engine.write(
             table,
@@ -68,7 +68,7 @@ class Run:
                 stage=None if plan is None else plan.name,
                 commit_user=f"dbt-{self.invocation}",
                 commit_identifier=1 + attempt,
-                properties={} if plan is None else plan.properties,
+                properties={} if plan is None else stage_properties(plan),
             ),
         )
         response = describe_commit(report)
@@ -81,7 +81,7 @@ class Run:
         else:
             self.coordinator.add(plan, response, self.again(table, value, plan))
 
-    def again(self, table: str, value: int, plan: StagePlan) -> Callable[[int], None]:
+    def again(self, table: str, value: int, plan: Staged) -> Callable[[int], None]:
         """How to stage it once more."""
 
         def rebuild(number: int) -> None:

@@ -22,7 +22,7 @@ from dbt.adapters.tablestore.write.model_job import ModelJob
 from dbt.adapters.tablestore.write.replacement import must_replace
 from tablestore_engine.api import Engine, OnSchemaChange, TableSpec, WriteMode, WriteSpec
 from tablestore_engine.errors import FixRequest, RetryError
-from tablestore_engine.spi import ReadLog, Staged, TableRead
+from tablestore_engine.spi import ReadLog, Staged, TableRead, stage_properties
 from tests.unit.adapter.test_publish_coordinator import NODES
 
 ORDERS = Staged("demo.orders", "s", "run:1", 2, "model.p.orders", gates=("test.p.unique",), batches=("1/2",))
@@ -100,7 +100,7 @@ class Day:
             builds_on_stage=plan is not None,
             commit_user=self.invocation,
             commit_identifier=int(span[8:10]),
-            properties={} if plan is None else plan.properties,
+            properties={} if plan is None else stage_properties(plan),
         )
         response = describe_commit(self.engine.write("demo.orders", pa.table({"id": [*ids]}), spec))
         if plan is None:

@@ -6,10 +6,9 @@ import pyarrow as pa
 import pytest
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
-from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from tablestore_engine.api import Engine, WriteSpec
 from tablestore_engine.errors import RetryError, TablestoreError
-from tablestore_engine.spi import Verdict, moment_text
+from tablestore_engine.spi import Staged, Verdict, moment_text, stage_properties
 
 from .staging_run import ALL, NODES, SPEC, Run, latest, staged
 
@@ -384,7 +383,7 @@ def test_staged_rows_that_another_process_published_are_published(engine: Engine
     assert latest(engine, "orders") == (4 if is_compacted else 3)
 
 
-def written(run: Run, value: int) -> tuple[StagePlan, TablestoreResponse]:
+def written(run: Run, value: int) -> tuple[Staged, TablestoreResponse]:
     """orders, staged and not entered in the run's book yet."""
     plan = run.coordinator.plan_staged(
         node="model.p.orders", table="demo.orders", policy="auto", nodes=NODES, selected=ALL
@@ -395,6 +394,6 @@ def written(run: Run, value: int) -> tuple[StagePlan, TablestoreResponse]:
         stage=plan.name,
         commit_user=run.invocation,
         commit_identifier=1,
-        properties=plan.properties,
+        properties=stage_properties(plan),
     )
     return plan, describe_commit(run.engine.write("demo.orders", pa.table({"id": [value]}), spec))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dbt.adapters.tablestore.gate import staged_retention
+from dbt.adapters.tablestore.gate import publish_coordinator
 from dbt.adapters.tablestore.gate.gate_state import branch_of
 from tablestore_engine.api import Engine
 from tablestore_engine.errors import FixData
@@ -24,7 +24,7 @@ DAY = 86_400_000
 def lines(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Warnings of the drop."""
     said: list[str] = []
-    monkeypatch.setattr(staged_retention.logger, "warning", said.append)
+    monkeypatch.setattr(publish_coordinator.logger, "warning", said.append)
     return said
 
 

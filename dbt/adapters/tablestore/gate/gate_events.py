@@ -1,12 +1,12 @@
 """What happens to the staged snapshots of an invocation, besides publishing (gate/publish_decisions.py).
 
-INVARIANT  pure: change() returns the new state and the actions of the executor.
+INVARIANT  pure: an event is a function of the state; it gives the new state and the actions of the executor.
 INVARIANT  an event that comes late changes nothing: what it is about is looked up by its version.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from dbt.adapters.tablestore.gate.gate_state import GateState, GateStep, Key, Lease, Rebuild, Recheck
@@ -37,13 +37,6 @@ class DropStaged:
 
 
 @dataclass(frozen=True)
-class SayJoined:
-    """Batches join what an earlier run has left: told once."""
-
-    item: Staged
-
-
-@dataclass(frozen=True)
 class SayHeld:
     """What stays unpublished: told once."""
 
@@ -54,237 +47,141 @@ class SayHeld:
 # what has happened ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Started:
-    """The invocation's staged branches have this name."""
-
-    branch: str
-
-    def change(self, state: GateState) -> GateStep:
-        """The name of what is staged from now on."""
-        return GateStep(replace(state, branch=self.branch))
+def started(state: GateState, branch: str) -> GateStep:
+    """The invocation's staged branches have this name from now on."""
+    return GateStep(replace(state, branch=branch))
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """`found`: staged snapshots of earlier processes in `databases`; what this process knows of them is newer."""
+def loaded(state: GateState, databases: frozenset[str], found: tuple[Staged, ...]) -> GateStep:
+    """`found`: staged snapshots of earlier processes in `databases`; what this process knows of them is newer.
 
-    databases: frozenset[str]
-    found: tuple[Staged, ...]
-
-    def change(self, state: GateState) -> GateStep:
-        """Only the first one counts: what another thread has read meanwhile may be published by now."""
-        new = self.databases - state.loaded
-        known = {item.key for item in state.book.staged}
-        book = state.book
-        for item in self.found:
-            if item.owner and item.key not in known and item.table.split(".", maxsplit=1)[0] in new:
-                book = book.with_added(item)
-        return GateStep(replace(state, book=book, loaded=state.loaded | new))
+    Only the first time counts: what another thread has read meanwhile may be published by now.
+    """
+    new = databases - state.loaded
+    known = {item.key for item in state.book.staged}
+    book = state.book
+    for item in found:
+        if item.owner and item.key not in known and item.table.split(".", maxsplit=1)[0] in new:
+            book = book.with_added(item)
+    return GateStep(replace(state, book=book, loaded=state.loaded | new))
 
 
-@dataclass(frozen=True)
-class Continued:
-    """`dbt retry`: what was staged under these names is this invocation's too."""
-
-    names: frozenset[str]
-
-    def change(self, state: GateState) -> GateStep:
-        """Once, before the first statement."""
-        if state.is_begun:
-            return GateStep(state)
-        adopted = frozenset(item.key for item in state.book.staged if item.name in self.names)
-        return GateStep(replace(state, is_begun=True, adopted=adopted, mine=state.mine | adopted))
+def continued(state: GateState, names: frozenset[str]) -> GateStep:
+    """`dbt retry`: what was staged under these names is this invocation's too. Once, before the first statement."""
+    if state.is_begun:
+        return GateStep(state)
+    adopted = frozenset(item.key for item in state.book.staged if item.name in names)
+    return GateStep(replace(state, is_begun=True, adopted=adopted, mine=state.mine | adopted))
 
 
-@dataclass(frozen=True)
-class BatchBegan:
-    """A thread plans a batch on what is staged and published now."""
+def batch_began(state: GateState, holder: int, table: str) -> GateStep:
+    """A thread plans a batch on what is staged and published now, behind what is in progress.
 
-    holder: int
-    table: str
-
-    def change(self, state: GateState) -> GateStep:
-        """Behind what is in progress; until BatchEnded no other thread publishes the table, or builds it again."""
-        if self.table in state.taken(self.holder):
-            return GateStep(state, (Wait(frozenset({self.table})),))
-        return GateStep(replace(state, batches=(*state.batches, (self.holder, self.table))))
+    Until batch_ended no other thread publishes the table, or builds it again.
+    """
+    if table in state.taken(holder):
+        return GateStep(state, (Wait(frozenset({table})),))
+    return GateStep(replace(state, batches=(*state.batches, (holder, table))))
 
 
-@dataclass(frozen=True)
-class BatchEnded:
-    """It is in the staged snapshot, published, or has failed; the thread looks for what is free next."""
-
-    holder: int
-    table: str
-
-    def change(self, state: GateState) -> GateStep:
-        """A thread writes one batch at a time."""
-        left = tuple(one for one in state.batches if one != (self.holder, self.table))
-        return GateStep(replace(state, batches=left))
+def batch_ended(state: GateState, holder: int, table: str) -> GateStep:
+    """It is in the staged snapshot, published, or has failed; the thread, which writes one batch at a time, looks for
+    what is free next.
+    """
+    return GateStep(replace(state, batches=tuple(one for one in state.batches if one != (holder, table))))
 
 
-@dataclass(frozen=True)
-class Joined:
-    """A batch goes into a staged snapshot that waits."""
-
-    item: Staged
-
-    def change(self, state: GateState) -> GateStep:
-        """Told when an earlier run has staged it."""
-        key = self.item.key
-        if key in state.joined or key in state.mine - state.adopted:
-            return GateStep(state)
-        return GateStep(replace(state, joined=state.joined | {key}), (SayJoined(self.item),))
+def joined(state: GateState, item: Staged) -> GateStep:
+    """A batch goes into a staged snapshot that waits. The action: to say so, once, of what an earlier run has left."""
+    if item.key in state.joined or item.key in state.mine - state.adopted:
+        return GateStep(state)
+    return GateStep(replace(state, joined=state.joined | {item.key}), (item,))
 
 
-@dataclass(frozen=True)
-class Rebuildable:
-    """From now on it is known how the table is staged once more."""
-
-    table: str
-    rebuild: Rebuild
-
-    def change(self, state: GateState) -> GateStep:
-        """The last way counts: it has all batches."""
-        return GateStep(replace(state, rebuilds={**state.rebuilds, self.table: self.rebuild}))
+def rebuildable(state: GateState, table: str, rebuild: Rebuild) -> GateStep:
+    """From now on it is known how the table is staged once more. The last way counts: it has all batches."""
+    return GateStep(replace(state, rebuilds={**state.rebuilds, table: rebuild}))
 
 
-@dataclass(frozen=True)
-class Built:
-    """A staged snapshot exists; reads of this invocation see it."""
-
-    item: Staged
-
-    def change(self, state: GateState) -> GateStep:
-        """In the place of what had the same name."""
-        return GateStep(
-            replace(state, book=state.book.with_added(self.item), mine=state.mine | {self.item.key})
-        )
+def built(state: GateState, item: Staged) -> GateStep:
+    """A staged snapshot exists, in the place of what had the same name; reads of this invocation see it."""
+    return GateStep(replace(state, book=state.book.with_added(item), mine=state.mine | {item.key}))
 
 
-@dataclass(frozen=True)
-class Ran:
-    """A test has run, and it is known how to run it once more."""
+def ran(state: GateState, test: str, recheck: Recheck) -> GateStep:
+    """A test has run, and it is known how to run it once more.
 
-    test: str
-    recheck: Recheck
-
-    def change(self, state: GateState) -> GateStep:
-        """Kept before its outcome is: a rebuild that is going on runs it again."""
-        return GateStep(replace(state, rechecks={**state.rechecks, self.test: self.recheck}))
+    Kept before its outcome is: a rebuild that is going on runs it again.
+    """
+    return GateStep(replace(state, rechecks={**state.rechecks, test: recheck}))
 
 
-@dataclass(frozen=True)
-class Said:
-    """The outcome lies beside the staged snapshot."""
+def said(state: GateState, key: Key, outcome: Outcome) -> GateStep:
+    """The outcome lies beside the staged snapshot.
 
-    key: Key
-    outcome: Outcome
-
-    def change(self, state: GateState) -> GateStep:
-        """It counts for the version that the test has read: not for one that was staged meanwhile."""
-        found = next((item for item in state.book.staged if item.key == self.key), None)
-        if found is None:
-            return GateStep(state)
-        return GateStep(replace(state, book=state.book.with_added(found.with_outcome(self.outcome))))
+    It counts for the version that the test has read: not for one that was staged meanwhile.
+    """
+    found = next((item for item in state.book.staged if item.key == key), None)
+    if found is None:
+        return GateStep(state)
+    return GateStep(replace(state, book=state.book.with_added(found.with_outcome(outcome))))
 
 
-@dataclass(frozen=True)
-class Gone:
-    """A staged snapshot was dropped, here or by another process."""
-
-    item: Staged
-
-    def change(self, state: GateState) -> GateStep:
-        """A later staged snapshot of the same name stays."""
-        same = (
-            one for one in state.book.staged if (one.key, one.version) == (self.item.key, self.item.version)
-        )
-        return GateStep(replace(state, book=state.book.without(*same)))
+def gone(state: GateState, item: Staged) -> GateStep:
+    """A staged snapshot was dropped, here or by another process; a later one of the same name stays."""
+    same = (one for one in state.book.staged if (one.key, one.version) == (item.key, item.version))
+    return GateStep(replace(state, book=state.book.without(*same)))
 
 
 # what a thread wants -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Take:
-    """A thread has work at a table that nobody else may do meanwhile."""
-
-    holder: int
-    table: str
-
-    def change(self, state: GateState) -> GateStep:
-        """It has it from now on, or waits."""
-        if self.table in state.taken(self.holder):
-            return GateStep(state, (Wait(frozenset({self.table})),))
-        return GateStep(state.with_lease(Lease(self.holder, also=frozenset({self.table}))))
+def take(state: GateState, holder: int, table: str) -> GateStep:
+    """A thread has work at a table that nobody else may do meanwhile: it has it from now on, or waits."""
+    if table in state.taken(holder):
+        return GateStep(state, (Wait(frozenset({table})),))
+    return GateStep(state.with_lease(Lease(holder, also=frozenset({table}))))
 
 
-@dataclass(frozen=True)
-class Left:
+def left(state: GateState, holder: int, before: tuple[Lease, ...] = ()) -> GateStep:
     """A thread ends its work, after success or an error; it keeps the leases that it had `before`."""
-
-    holder: int
-    before: tuple[Lease, ...] = ()
-
-    def change(self, state: GateState) -> GateStep:
-        """Nothing else of it is in progress any more."""
-        kept = tuple(one for one in state.leases if one.holder != self.holder or one in self.before)
-        return GateStep(replace(state, leases=kept))
+    kept = tuple(one for one in state.leases if one.holder != holder or one in before)
+    return GateStep(replace(state, leases=kept))
 
 
-@dataclass(frozen=True)
-class DropWaiting:
+def drop_waiting(
+    state: GateState, holder: int, table: str, keep: str | None = None, *, for_batch: bool = False
+) -> GateStep:
     """What waits for a table must go, but for the staged snapshot `keep`; what was built from it goes with it.
 
-    `for_batch`: nor goes what other batches of this invocation are staged in.
+    `for_batch`: nor goes what other batches of this invocation are staged in. Waits for what others have in progress;
+    who must not wait leaves that to them.
     """
+    found = tuple(_to_drop(state, table, keep, for_batch=for_batch))
+    taken = state.taken(holder) & {one.item.table for one in found}
+    if taken and not state.is_holder(holder):
+        return GateStep(state, (Wait(taken),))
+    found = tuple(one for one in found if one.item.table not in taken)
+    lease = Lease(holder, tuple(one.item for one in found))
+    return GateStep(state.with_lease(lease) if found else state, found)
 
-    holder: int
-    table: str
-    keep: str | None = None
-    for_batch: bool = False
 
-    def change(self, state: GateState) -> GateStep:
-        """Waits for what others have in progress; who must not wait leaves that to them."""
-        found = tuple(self._list(state))
-        taken = state.taken(self.holder) & {one.item.table for one in found}
-        if taken and not state.is_holder(self.holder):
-            return GateStep(state, (Wait(taken),))
-        found = tuple(one for one in found if one.item.table not in taken)
-        lease = Lease(self.holder, tuple(one.item for one in found))
-        return GateStep(state.with_lease(lease) if found else state, found)
-
-    def _list(self, state: GateState) -> list[DropStaged]:
-        found: list[DropStaged] = []
-        book = state.book
-        kept = (state.mine - state.adopted) | state.joined if self.for_batch else frozenset()
-        for old in state.book.of_table(self.table):
-            if old.name == self.keep or old.is_out or old.key in kept:
-                continue
-            for item in book.with_children(old):
-                if item.key in state.mine - state.adopted and item.table != self.table:
-                    continue
-                found.append(DropStaged(item, old))
+def _to_drop(state: GateState, table: str, keep: str | None, *, for_batch: bool) -> Iterator[DropStaged]:
+    book, own = state.book, state.mine - state.adopted
+    kept = own | state.joined if for_batch else frozenset()
+    for old in state.book.of_table(table):
+        if old.name == keep or old.is_out or old.key in kept:
+            continue
+        for item in book.with_children(old):
+            if item.key not in own or item.table == table:
+                yield DropStaged(item, old)
                 book = book.without(item)
-        return found
 
 
-@dataclass(frozen=True)
-class Ended:
-    """The run ends: its unpublished staged snapshots are reported, after all other threads have published."""
-
-    holder: int
-
-    def change(self, state: GateState) -> GateStep:
-        """Each staged snapshot once."""
-        if taken := state.taken(self.holder):
-            return GateStep(state, (Wait(taken),))
-        held = tuple(item for item in state.book.staged if item.key in state.mine - state.told)
-        told = state.told | _keys(held)
-        return GateStep(replace(state, told=told), (SayHeld(held, state.book),) if held else ())
-
-
-def _keys(items: Collection[Staged]) -> frozenset[Key]:
-    return frozenset(item.key for item in items)
+def ended(state: GateState, holder: int) -> GateStep:
+    """The run ends: its unpublished staged snapshots are told, each once, after all other threads have published."""
+    if taken := state.taken(holder):
+        return GateStep(state, (Wait(taken),))
+    held = tuple(item for item in state.book.staged if item.key in state.mine - state.told)
+    told = state.told | {item.key for item in held}
+    return GateStep(replace(state, told=told), (SayHeld(held, state.book),) if held else ())

@@ -1,7 +1,7 @@
 """What one dbt invocation knows of its staged snapshots, and what its threads do with them at this moment.
 
 CHANGE     which thread of a dbt run has the lease of a table
-Steps      an event happens → state.apply(event) → a new state, and what is to be done next, as data
+Steps      an event happens → event(state, …) → a new state, and what is to be done next, as data
 INVARIANT  pure and frozen: no lock, no thread, no I/O. Who reads, writes or runs something does so between two events.
 INVARIANT  a table belongs to one thread at a time (Lease): no other one publishes, rebuilds or drops what is staged.
 INVARIANT  several threads may write batches of one table at once: meanwhile no other thread publishes it.
@@ -63,16 +63,9 @@ class GateAction(Protocol):
     """What the executor does next: frozen data. It may carry callables of the executor, which no event calls."""
 
 
-class GateEvent(Protocol):
-    """Something that happened, or that a thread wants to do."""
-
-    def change(self, state: GateState) -> GateStep:
-        """The state after the event."""
-
-
 @dataclass(frozen=True)
 class GateStep:
-    """What an event makes of a state."""
+    """What an event, which happened or which a thread wants to do, makes of a state."""
 
     state: GateState
     actions: tuple[GateAction, ...] = ()
@@ -108,10 +101,6 @@ class GateState:
     run_gate: RunGate | None = None
     built: frozenset[str] = frozenset()
     batches: tuple[tuple[int, str], ...] = ()  # thread and table, while it plans, writes and enters a batch
-
-    def apply(self, event: GateEvent) -> GateStep:
-        """The state behind an event, and what to do next."""
-        return event.change(self)
 
     # who does what -------------------------------------------------------------------------------
 

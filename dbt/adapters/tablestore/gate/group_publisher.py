@@ -11,19 +11,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from dbt.adapters.tablestore.gate.gate_events import Gone, Left, Said, Wait
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_events import Wait
 from dbt.adapters.tablestore.gate.gate_messages import abstention, failed, red_again
 from dbt.adapters.tablestore.gate.gate_state import GateAction, Lease
 from dbt.adapters.tablestore.gate.publish_decisions import (
     Ask,
     Next,
     Publish,
-    Published,
-    Rechecks,
     Replan,
-    RunAgain,
     StartOver,
     again_line,
+    published,
+    rechecks,
 )
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
 from dbt.adapters.tablestore.messages import TerminalMessages
@@ -65,11 +65,11 @@ class GroupPublisher:
                     case Wait():
                         self._shared.wait(action)
                     case StartOver():
-                        done += _published(results)
+                        done += _in_table(results)
                         results = ()
                         self._shared.wait(Wait(action.tables, and_batches=True))
                     case Replan():
-                        done += _published(results)
+                        done += _in_table(results)
                         results = ()
                         if (refused := self._replan(action)) is not None:
                             return report([*done, *refused])
@@ -83,11 +83,11 @@ class GroupPublisher:
         """On what readers see now."""
         book = self._shared.state.book
         world = gate.see(book) if needs_world(book, ask.wanted) else World()
-        return next(iter(self._shared.apply(Next(ask, book, world, results))), None)
+        return next(iter(self._shared.apply(Next(ask, book, world, results).change)), None)
 
     def _publish(self, action: Publish, gate: Gatekeeper) -> tuple[Publication, ...]:
         results = gate.publish(action.lease.items)
-        self._shared.conclude(results, Published(action.lease, results))
+        self._shared.conclude(results, published, action.lease, results)
         return results
 
     def publish_pending(self, table: str) -> bool:
@@ -95,7 +95,7 @@ class GroupPublisher:
         waiting = self._shared.state.pending(table)
         for item in waiting:
             results = self._engine().gate.publish((item,))
-            self._shared.conclude(results, Published(Lease(me(), (item,)), results))
+            self._shared.conclude(results, published, Lease(me(), (item,)), results)
             report(results)
         return bool(waiting)
 
@@ -107,7 +107,7 @@ class GroupPublisher:
             self._build_again(action)
         except TablestoreError as error:
             refused = tuple(Publication(item, REFUSED, error=error) for item in action.lease.items)
-            self._shared.conclude(refused, Left(action.lease.holder))
+            self._shared.conclude(refused, events.left, action.lease.holder)
             return refused
         return None
 
@@ -119,8 +119,7 @@ class GroupPublisher:
         book = self._shared.state.book
         new = {one.table: one for item in action.lease.items for one in book.of_table(item.table)}
         red, done = list[str](), frozenset[str]()
-        while todo := self._shared.apply(Rechecks(action.lease, done)):
-            tests = [one for each in todo if isinstance(each, RunAgain) for one in each.tests]
+        while tests := rechecks(self._shared.state, action.lease, done):
             for outcome in tuple(recheck() for _, recheck in tests):
                 self.keep(outcome)
                 if outcome.holds_back([one for one in new.values() if outcome.test in one.gates]):
@@ -140,15 +139,15 @@ class GroupPublisher:
                 gate.record(item, outcome)
             except NotFound:  # another process has published or dropped it meanwhile
                 logger.debug(f"staged snapshot {item.name} of {item.table} is gone")
-                self._shared.apply(Gone(item))
+                self._shared.apply(events.gone, item)
                 continue
-            self._shared.apply(Said(item.key, outcome))
+            self._shared.apply(events.said, item.key, outcome)
             if item.takes(outcome) and outcome.abstains_from(item):
                 logger.info(abstention(item, outcome))
         return bool(asked)
 
 
-def _published(results: Iterable[Publication]) -> list[Publication]:
+def _in_table(results: Iterable[Publication]) -> list[Publication]:
     """What is in its table; the rest is asked for again."""
     return [one for one in results if one.report is not None]
 

@@ -1,6 +1,7 @@
 """Test-gated publishing in dbt: what this invocation stages, what its tests say, what goes out when.
 
 CHANGE     at which events of a dbt run staged snapshots are published
+CHANGE     when a dbt run drops old staged snapshots
 Steps      model built into a staged branch → its data tests read that branch → the last green test publishes the
            snapshots that its tests have read together (tablestore_engine/warehouse/gate/gate_rule.py) → children follow
 INVARIANT  the book in memory and what lies beside the staged branches say the same, so that `dbt run`, `dbt test`
@@ -8,6 +9,7 @@ INVARIANT  the book in memory and what lies beside the staged branches say the s
 INVARIANT  decisions are pure (gate/gate_state.py); here they are performed, under no lock. A thread waits for another
            one only where its own result depends on it: it reads, replaces or publishes what that one has in progress.
 INVARIANT  a publication that failed is an error of the test that asked for it: no run ends well with pending work.
+INVARIANT  old staged snapshots go at the first look at their database, but never those that `dbt retry` continues.
 CRASH      branches and outcomes stay, also between two claims or before a log: the next test or build resumes.
 """
 
@@ -15,27 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.gate.gate_events import (
-    BatchBegan,
-    BatchEnded,
-    Built,
-    Continued,
-    DropStaged,
-    DropWaiting,
-    Ended,
-    Gone,
-    Joined,
-    Loaded,
-    Ran,
-    Rebuildable,
-    SayHeld,
-    SayJoined,
-    Started,
-    Take,
-)
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_events import DropStaged, SayHeld
 from dbt.adapters.tablestore.gate.gate_messages import (
     dropped,
     held_line,
@@ -46,52 +32,36 @@ from dbt.adapters.tablestore.gate.gate_messages import (
 )
 from dbt.adapters.tablestore.gate.gate_state import Rebuild, Recheck, branch_of
 from dbt.adapters.tablestore.gate.group_publisher import GroupPublisher
-from dbt.adapters.tablestore.gate.microbatches import joined, pick_waiting
-from dbt.adapters.tablestore.gate.publish_decisions import Ask, Concludes
+from dbt.adapters.tablestore.gate.microbatches import joined, lost_note, pick_waiting
+from dbt.adapters.tablestore.gate.publish_decisions import Ask, concludes
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
-from dbt.adapters.tablestore.gate.staged_retention import drop_old
 from dbt.adapters.tablestore.gate.whole_run import (
     ALL_OR_NOTHING,
-    Bound,
-    NodeBuilt,
+    bound,
     bound_gates,
     members,
+    node_built,
     run_outcome,
     with_missing,
 )
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors, list_sources
-from tablestore_engine.api import Engine
+from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
+    ExpiredStage,
+    GateBook,
     Outcome,
     Staged,
     TableRead,
     World,
+    drop_expired,
     explain,
     is_held,
     kept_until_ms,
-    stage_properties,
 )
 
 logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
-
-
-@dataclass(frozen=True)
-class StagePlan:
-    """`name` is the branch; `staged` has everything but the version, which the commit gives it."""
-
-    staged: Staged
-
-    @property
-    def name(self) -> str:
-        """Of the staged snapshot."""
-        return self.staged.name
-
-    @property
-    def properties(self) -> dict[str, str]:
-        """Kept in the snapshot."""
-        return stage_properties(self.staged)
 
 
 class PublishCoordinator:
@@ -106,7 +76,7 @@ class PublishCoordinator:
 
     def start(self, invocation: str) -> None:
         """The invocation's id names its staged branches, so that two runs never share one."""
-        self._shared.apply(Started(branch_of(invocation)))
+        self._shared.apply(events.started, branch_of(invocation))
 
     def adopt(self, find_runs: Callable[[], Iterable[str]], databases: Callable[[], Collection[str]]) -> None:
         """`dbt retry`, before its first statement: what the runs that it continues have staged is this one's too."""
@@ -115,7 +85,7 @@ class PublishCoordinator:
         self._continued = names = frozenset(branch_of(one) for one in find_runs())
         if names:
             self._load(databases())
-        self._shared.apply(Continued(names))
+        self._shared.apply(events.continued, names)
 
     # building ------------------------------------------------------------------------------------
 
@@ -130,10 +100,11 @@ class PublishCoordinator:
         reads: Collection[TableRead] = (),
         batch: str | None = None,
         begins: bool = True,
-    ) -> StagePlan | None:
-        """How this model must be staged now, or None to publish at once. `reads`: what its query has read.
+    ) -> Staged | None:
+        """How this model must be staged now, without the version, which the commit gives it; None: published at once.
 
-        `batch`: the interval of a microbatch; unless it `begins` the table anew, it joins the batches that wait.
+        `reads`: what its query has read. `batch`: the interval of a microbatch; unless it `begins` the table anew, it
+        joins the batches that wait.
         """
         self._nodes = nodes
         self._load([database_of(table)])
@@ -143,15 +114,13 @@ class PublishCoordinator:
         parents = tuple(item.as_read for item in state.parents_of(table, above, seen))
         gates = gates_of(policy, nodes, node, selected)
         if policy == ALL_OR_NOTHING:
-            self._shared.apply(Bound(members(nodes, selected)))
+            self._shared.apply(bound, members(nodes, selected))
             gates = bound_gates(self._shared.state, node, is_batch=batch is not None, gates=gates)
         batches = () if batch is None else (batch,)
         made = Staged(table, state.branch, "", 0, node, policy, gates, parents, batches=batches)
         if batch is not None and not begins:
             made = self._join(made, nodes)
-        if policy != "manual" and not made.gates and not made.parents:
-            return None
-        return StagePlan(made)
+        return made if policy == "manual" or made.gates or made.parents else None
 
     def _join(self, made: Staged, nodes: Nodes) -> Staged:
         """With what waits already; publish='always' does not wait, so it drops that (forget says so)."""
@@ -160,19 +129,18 @@ class PublishCoordinator:
         waiting = pick_waiting(found, made.owner, own, self._engine().gate.is_current)
         if waiting is None or made.policy == "always":
             return made
-        for action in self._shared.apply(Joined(waiting)):
-            if isinstance(action, SayJoined):
-                logger.info(joined_line(action.item))
+        if self._shared.apply(events.joined, waiting):
+            logger.info(joined_line(waiting))
         return joined(made, waiting, nodes)
 
     @contextmanager
     def batch(self, table: str) -> Iterator[None]:
         """While a microbatch is planned, written and added nobody publishes the table; publish_free() comes next."""
-        self._shared.demand(BatchBegan(me(), table))
+        self._shared.demand(events.batch_began, me(), table)
         try:
             yield
         finally:
-            self._shared.apply(BatchEnded(me(), table))
+            self._shared.apply(events.batch_ended, me(), table)
 
     def begin_again(self, table: str) -> None:
         """Before all batches of this invocation are staged once more. Raises RetryError TS1887."""
@@ -181,26 +149,26 @@ class PublishCoordinator:
             if item.key in state.joined:
                 raise not_ours(item)
             self._engine().gate.drop(item)
-            self._shared.apply(Gone(item))
+            self._shared.apply(events.gone, item)
 
-    def plan_again(self, plan: StagePlan) -> StagePlan:
+    def plan_again(self, plan: Staged) -> Staged:
         """The same on what its parents have staged now; those that went out meanwhile bind no more."""
-        state, tables = self._shared.state, {read.table for read in plan.staged.parents}
+        state, tables = self._shared.state, {read.table for read in plan.parents}
         parents = tuple(
             item.as_read
             for item in state.book.staged
             if item.table in tables and item.key in state.mine and not item.is_out
         )
-        return StagePlan(replace(plan.staged, parents=parents))
+        return replace(plan, parents=parents)
 
-    def add(self, plan: StagePlan, response: TablestoreResponse, rebuild: Rebuild | None = None) -> None:
+    def add(self, plan: Staged, response: TablestoreResponse, rebuild: Rebuild | None = None) -> None:
         """The staged snapshot exists: from now on this invocation's reads see it. `rebuild` stages it once more.
 
         Raises RetryError TS1890 when another process has dropped it meanwhile.
         """
-        table = plan.staged.table
+        table = plan.table
         if rebuild is not None:
-            self._shared.apply(Rebuildable(table, rebuild))
+            self._shared.apply(events.rebuildable, table, rebuild)
         if response.staged is None:  # nothing is left to change
             self._drop_waiting(table, UNCHANGED)
             self._shared.unchanged(table, response)
@@ -209,24 +177,24 @@ class PublishCoordinator:
         with (
             self._shared.work() as holder
         ):  # nobody publishes it between the look at it and its entry in the book
-            self._shared.demand(Take(holder, table))
+            self._shared.demand(events.take, holder, table)
             self._enter(plan, response)
-        if plan.staged.policy == ALL_OR_NOTHING:  # built again: who does that publishes next
+        if plan.policy == ALL_OR_NOTHING:  # built again: who does that publishes next
             self._conclude_run()
 
-    def _enter(self, plan: StagePlan, response: TablestoreResponse) -> None:
-        gate, table = self._engine().gate, plan.staged.table
+    def _enter(self, plan: Staged, response: TablestoreResponse) -> None:
+        gate, table = self._engine().gate, plan.table
         found = gate.find(table, plan.name)
         if found is None:  # another process published it, or dropped it, since this run wrote it
             if not gate.was_published(table, plan.name, since=response.snapshot_id or 1):
-                raise vanished(plan.staged)
+                raise vanished(plan)
             response.mark(published=True)
             return
-        item = replace(found, gates=plan.staged.gates)  # of a batch without changes nothing was written
+        item = replace(found, gates=plan.gates)  # of a batch without changes nothing was written
         book = self._shared.state.book.with_added(item)
         reason = explain(item, book, World() if is_held(item) else gate.see(book))
-        is_batch = bool(plan.staged.batches)
-        self._shared.built(Built(item), response, table, is_batch=is_batch, reason=reason)
+        is_batch = bool(plan.batches)
+        self._shared.built(item, response, is_batch=is_batch, reason=reason)
 
     def is_staged(self, table: str) -> bool:
         """By this invocation, and not published yet."""
@@ -241,7 +209,7 @@ class PublishCoordinator:
         why = UNCHANGED if is_unchanged else "is dropped: this run publishes at once"
         self._drop_waiting(table, why, for_batch=is_batch)
 
-    def clear_unpublished(self, table: str, plan: StagePlan | None) -> None:
+    def clear_unpublished(self, table: str, plan: Staged | None) -> None:
         """Before a new build of a table that nobody ever saw: its rejected rows must not fix key and columns."""
         if self._shared.state.book.of_table(table) and self._has_no_rows(table):
             keep = self._shared.state.branch if plan is None else plan.name
@@ -251,7 +219,7 @@ class PublishCoordinator:
         """What an earlier run began is finished first: a publication, and taking another table's place."""
         self._load([database_of(table)])
         with self._shared.work() as holder:
-            self._shared.demand(Take(holder, table))
+            self._shared.demand(events.take, holder, table)
             self._engine().gate.finish_replacement(table)
             return self._publisher.publish_pending(table)
 
@@ -259,12 +227,12 @@ class PublishCoordinator:
         self, table: str, why: str, keep: str | None = None, *, for_batch: bool = False
     ) -> None:
         with self._shared.work() as holder:
-            for action in self._shared.demand(DropWaiting(holder, table, keep, for_batch)):
+            for action in self._shared.demand(events.drop_waiting, holder, table, keep, for_batch=for_batch):
                 if isinstance(action, DropStaged):
                     tell = logger.warning if action.item.batches else logger.info
                     tell(dropped(action.item, action.root, why))
                     self._engine().gate.drop(action.item)
-                    self._shared.apply(Gone(action.item))
+                    self._shared.apply(events.gone, action.item)
 
     # testing and publishing ----------------------------------------------------------------------
 
@@ -284,10 +252,10 @@ class PublishCoordinator:
         self._nodes = self._nodes if nodes is None else nodes
         self._load(databases)
         if recheck is not None and not elsewhere:
-            self._shared.apply(Ran(outcome.test, recheck))
+            self._shared.apply(events.ran, outcome.test, recheck)
         self._shared.settled(lambda: [one.owner for one in self._shared.state.gated_by(outcome.test)])
         with self._shared.work() as holder:
-            self._shared.apply(Concludes(holder, outcome))
+            self._shared.apply(concludes, holder, outcome)
             gate = self._engine().gate.looking_once()
             is_asked = self._publisher.keep(outcome, elsewhere, gate)
             return self._publisher.publish(Ask(holder, test=outcome.test), gate) if is_asked else ()
@@ -305,7 +273,7 @@ class PublishCoordinator:
         `node`: it is built; None after an error.
         """
         if node is not None:
-            self._shared.apply(NodeBuilt(node))
+            self._shared.apply(node_built, node)
         with self._shared.work() as holder:
             gate = self._conclude_run(holder)
             lines = self._publisher.publish(Ask(holder, test=gate)) if gate else ()
@@ -321,7 +289,7 @@ class PublishCoordinator:
         if outcome is None:
             return ""
         if holder is not None:
-            self._shared.apply(Concludes(holder, outcome))
+            self._shared.apply(concludes, holder, outcome)
         self._publisher.keep(outcome)
         return outcome.test
 
@@ -344,7 +312,7 @@ class PublishCoordinator:
     def take_held_back(self) -> tuple[str, ...]:
         """What of this invocation stays unpublished, a line each and one for all; each is told once."""
         lines: list[str] = []
-        for action in self._shared.demand(Ended(me())):
+        for action in self._shared.demand(events.ended, me()):
             if isinstance(action, SayHeld):
                 world = self._engine().gate.see(action.book)
                 for item in action.items:
@@ -361,10 +329,22 @@ class PublishCoordinator:
         new = sorted(set(databases) - self._shared.state.loaded)
         if new:
             book = self._engine().gate.read_book(*new)
-            dropped = drop_old(self._engine(), book, self._continued) if drops_old else ()
-            self._shared.apply(Loaded(frozenset(new), book.without(*(one.item for one in dropped)).staged))
+            dropped = self._drop_old(book) if drops_old else ()
+            left = book.without(*(one.item for one in dropped)).staged
+            self._shared.apply(events.loaded, frozenset(new), left)
             for one in dropped:  # of another database, or entered by another thread meanwhile
-                self._shared.apply(Gone(one.item))
+                self._shared.apply(events.gone, one.item)
+
+    def _drop_old(self, book: GateBook) -> tuple[ExpiredStage, ...]:
+        """What is past `tablestore.staged-retention`, with a warning for each."""
+        try:
+            dropped = drop_expired(self._engine().gate, book, spared=self._continued)
+        except (TablestoreError, OSError) as error:
+            logger.warning(f"staged snapshots that are past their retention were not dropped: {error}")
+            return ()
+        for one in dropped:
+            logger.warning(f"{one.line()}{lost_note(one.item.batches)}")
+        return dropped
 
 
 def database_of(table: str) -> str:

@@ -1,12 +1,12 @@
 """What a thread publishes next, builds again, or waits for. The rule itself: warehouse/gate/gate_rule.py of the engine.
 
 CHANGE     whether a thread of a dbt run publishes, builds again or waits
-Steps      Next → Publish a group → Published → Next → … → Replan what was lost → Rechecks → Next → … → nothing is left
+Steps      Next → Publish a group → published → Next → … → Replan what was lost → rechecks → Next → … → nothing is left
 INVARIANT  pure: a decision stands on the book that the world was read for; when the book has changed, LookAgain.
 INVARIANT  one thread publishes a staged snapshot, all of its group with it, while no other one moves what the group was
            built from or what its tests have read.
 INVARIANT  who turns away, because others are at work, either waits for them, or they look again behind their own work.
-CRASH      Left ends what a thread has begun; what it did lies beside the staged snapshots.
+CRASH      `left` ends what a thread has begun; what it did lies beside the staged snapshots.
 CHANGE     a dbt run after a lost claim
 Again      lost tables with all that was staged from them, parents first → each is built and staged again →
            their tests that had run are run again → the gate decides again
@@ -86,13 +86,6 @@ class StartOver:
     """What was lost belongs to others now, or gets a batch: Wait, then publish again without what is known of it."""
 
     tables: frozenset[str]
-
-
-@dataclass(frozen=True)
-class RunAgain:
-    """Tests of what was built again."""
-
-    tests: tuple[tuple[str, Recheck], ...]
 
 
 # who asks ------------------------------------------------------------------------------------------
@@ -214,45 +207,36 @@ def _needs(group: Collection[Staged]) -> frozenset[str]:
 # what has happened ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Concludes:
-    """A test outcome completes some gates: it is recorded next, then their staged snapshots are published."""
+def concludes(state: GateState, holder: int, outcome: Outcome) -> GateStep:
+    """A test outcome completes some gates: it is recorded next, then their staged snapshots are published.
 
-    holder: int
-    outcome: Outcome
-
-    def change(self, state: GateState) -> GateStep:
-        """In progress from now on, so that nobody begins to read a branch that is about to go; until Next decides."""
-        taken = state.taken(self.holder)
-        free = tuple(
-            item
-            for item in state.gated_by(self.outcome.test)
-            if item.with_outcome(self.outcome).is_green and not item.is_out and item.table not in taken
-        )
-        return GateStep(state.with_lease(Lease(self.holder, free)) if free else state)
+    In progress from now on, so that nobody begins to read a branch that is about to go; until Next decides.
+    """
+    taken = state.taken(holder)
+    free = tuple(
+        item
+        for item in state.gated_by(outcome.test)
+        if item.with_outcome(outcome).is_green and not item.is_out and item.table not in taken
+    )
+    return GateStep(state.with_lease(Lease(holder, free)) if free else state)
 
 
-@dataclass(frozen=True)
-class Published:
-    """What became of a group."""
-
-    lease: Lease
-    results: tuple[Publication, ...]
-
-    def change(self, state: GateState) -> GateStep:
-        """What is out waits for its log only; what was overtaken stays in progress, until it is planned again."""
-        out = [one.staged for one in self.results if one.report is not None]
-        book, mine = state.book.without(*out), state.mine
-        for one in self.results:
-            if one.state == PUBLISHED:
-                mine -= {one.staged.key}
-            elif one.state == PENDING:  # read again: it is out now, and its branch is still there
-                book = book.with_added(replace(one.staged, is_out=True))
-        lost = tuple(one.staged for one in self.results if one.is_overtaken)
-        state = replace(state, book=book, mine=mine).without_lease(self.lease)
-        follows = _followers(state, self.lease.holder, out)
-        state = state.with_lease(Lease(self.lease.holder, follows)) if follows else state
-        return GateStep(state.with_lease(Lease(self.lease.holder, lost, is_lost=True)) if lost else state)
+def published(state: GateState, lease: Lease, results: tuple[Publication, ...]) -> GateStep:
+    """What became of a group: what is out waits for its log only; what was overtaken stays in progress, until it is
+    planned again.
+    """
+    out = [one.staged for one in results if one.report is not None]
+    book, mine = state.book.without(*out), state.mine
+    for one in results:
+        if one.state == PUBLISHED:
+            mine -= {one.staged.key}
+        elif one.state == PENDING:  # read again: it is out now, and its branch is still there
+            book = book.with_added(replace(one.staged, is_out=True))
+    lost = tuple(one.staged for one in results if one.is_overtaken)
+    state = replace(state, book=book, mine=mine).without_lease(lease)
+    follows = _followers(state, lease.holder, out)
+    state = state.with_lease(Lease(lease.holder, follows)) if follows else state
+    return GateStep(state.with_lease(Lease(lease.holder, lost, is_lost=True)) if lost else state)
 
 
 def _followers(state: GateState, holder: int, out: Collection[Staged]) -> tuple[Staged, ...]:
@@ -266,17 +250,13 @@ def _followers(state: GateState, holder: int, out: Collection[Staged]) -> tuple[
     )
 
 
-@dataclass(frozen=True)
-class Rechecks:
-    """All of a lease is built again; `done`: tests that have read what is staged now. The lease ends with Next."""
+def rechecks(
+    state: GateState, lease: Lease, done: frozenset[str] = frozenset()
+) -> tuple[tuple[str, Recheck], ...]:
+    """All of a lease is built again: every test of these tables that has run, once more, also if it ended meanwhile.
 
-    lease: Lease
-    done: frozenset[str] = frozenset()
-
-    def change(self, state: GateState) -> GateStep:
-        """Every test of these tables that has run, once more, also if it ended meanwhile."""
-        built = {item.table for item in self.lease.items}
-        gates = {gate for item in state.book.staged if item.table in built for gate in item.gates}
-        tests = sorted((gates & set(state.rechecks)) - self.done)
-        again = RunAgain(tuple((test, state.rechecks[test]) for test in tests))
-        return GateStep(state, (again,) if tests else ())
+    `done`: tests that have read what is staged now.
+    """
+    again = {item.table for item in lease.items}
+    gates = {gate for item in state.book.staged if item.table in again for gate in item.gates}
+    return tuple((test, state.rechecks[test]) for test in sorted((gates & set(state.rechecks)) - done))

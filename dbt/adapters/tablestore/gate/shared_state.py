@@ -10,11 +10,16 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Concatenate, ParamSpec
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse
-from dbt.adapters.tablestore.gate.gate_events import Left, Wait
-from dbt.adapters.tablestore.gate.gate_state import GateAction, GateEvent, GateState
-from tablestore_engine.spi import OrderedCondition, Publication, Rank
+from dbt.adapters.tablestore.gate import gate_events as events
+from dbt.adapters.tablestore.gate.gate_events import Wait
+from dbt.adapters.tablestore.gate.gate_state import GateAction, GateState, GateStep
+from tablestore_engine.spi import OrderedCondition, Publication, Rank, Staged
+
+P = ParamSpec("P")
+GateEvent = Callable[Concatenate[GateState, P], GateStep]
 
 
 class SharedGateState:
@@ -31,18 +36,18 @@ class SharedGateState:
         with self._changed:
             return self._state
 
-    def apply(self, event: GateEvent) -> tuple[GateAction, ...]:
+    def apply(self, event: GateEvent[P], *about: P.args, **named: P.kwargs) -> tuple[GateAction, ...]:
         """What is to be done next."""
         with self._changed:
-            step = self._state.apply(event)
+            step = event(self._state, *about, **named)
             self._state = step.state
             self._changed.notify_all()
             return step.actions
 
-    def demand(self, event: GateEvent) -> tuple[GateAction, ...]:
+    def demand(self, event: GateEvent[P], *about: P.args, **named: P.kwargs) -> tuple[GateAction, ...]:
         """The same for an event that others' work can hold up: waits for them, and asks again."""
         while True:
-            actions = self.apply(event)
+            actions = self.apply(event, *about, **named)
             waits = [one for one in actions if isinstance(one, Wait)]
             if not waits:
                 return actions
@@ -80,29 +85,29 @@ class SharedGateState:
         try:
             yield holder
         finally:
-            self.apply(Left(holder, before))
+            self.apply(events.left, holder, before)
 
     # what dbt hears ------------------------------------------------------------------------------
 
-    def conclude(self, done: Iterable[Publication], event: GateEvent) -> None:
+    def conclude(
+        self, done: Iterable[Publication], event: GateEvent[P], *about: P.args, **named: P.kwargs
+    ) -> None:
         """Mark the responses of published staged snapshots and replace the state, in one step."""
         with self._changed:
             for one in done:
                 response = self._responses.get(one.staged.table)
                 if response is not None:
                     response.mark_publication(one)
-            self.apply(event)
+            self.apply(event, *about, **named)
 
-    def built(
-        self, event: GateEvent, response: TablestoreResponse, table: str, *, is_batch: bool, reason: str
-    ) -> None:
+    def built(self, item: Staged, response: TablestoreResponse, *, is_batch: bool, reason: str) -> None:
         """A model is staged, and its rows wait; each batch has an answer of its own."""
         with self._changed:
             if is_batch:
-                self._responses[table] = response
-            self._responses.setdefault(table, response).follow(response)
-            self._responses[table].mark(published=False, reason=reason)
-            self.apply(event)
+                self._responses[item.table] = response
+            self._responses.setdefault(item.table, response).follow(response)
+            self._responses[item.table].mark(published=False, reason=reason)
+            self.apply(events.built, item)
 
     def unchanged(self, table: str, response: TablestoreResponse) -> None:
         """A model was built again, and nothing is left to change."""

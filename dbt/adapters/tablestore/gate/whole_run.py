@@ -1,7 +1,7 @@
 """publish='all_or_nothing': the nodes of one run that are published together, or none of them.
 
-Steps      the first of them is planned → Bound names all that the run selects → each is staged, and waits for the gate
-           of the run → the last one is built → the outcome of that gate names the staged rows of all of them
+Steps      the first of them is planned → `bound` names all that the run selects → each is staged, and waits for the
+           gate of the run → the last one is built → the outcome of that gate names the staged rows of all of them
 WHY        the outcome says what a data test of all these tables would: the engine's rule then publishes them as one
            group, completes it after a kill, and refuses it when readers would see other rows.
 INVARIANT  pure. A node that failed or was skipped is not built: the gate stays open, and nothing goes out.
@@ -11,7 +11,7 @@ CRASH      gate and outcome lie beside the staged snapshots. `dbt retry` builds 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.tablestore.gate.gate_state import GateState, GateStep, RunGate
@@ -36,38 +36,27 @@ def _is_member(config: Mapping[str, Any]) -> bool:
     return policy == ALL_OR_NOTHING and config.get("materialized") in _TABLES
 
 
-@dataclass(frozen=True)
-class Bound:
-    """A run that publishes these `nodes` together plans the first of them."""
+def bound(state: GateState, nodes: frozenset[str]) -> GateStep:
+    """A run that publishes these `nodes` together plans the first of them.
 
-    nodes: frozenset[str]
-
-    def change(self, state: GateState) -> GateStep:
-        """Once. A retry uses the gate of the run that it continues; one node alone needs none."""
-        if state.run_gate is not None:
-            return GateStep(state)
-        adopted = sorted(
-            {gate for item in state.book.staged if item.key in state.mine for gate in _run_gates(item)}
-        )
-        name = (
-            adopted[-1] if adopted else f"run.{state.branch}.{ALL_OR_NOTHING}" if len(self.nodes) > 1 else ""
-        )
-        return GateStep(replace(state, run_gate=RunGate(name, self.nodes)))
+    Once. A retry uses the gate of the run that it continues; one node alone needs none.
+    """
+    if state.run_gate is not None:
+        return GateStep(state)
+    adopted = sorted(
+        {gate for item in state.book.staged if item.key in state.mine for gate in _run_gates(item)}
+    )
+    name = adopted[-1] if adopted else f"run.{state.branch}.{ALL_OR_NOTHING}" if len(nodes) > 1 else ""
+    return GateStep(replace(state, run_gate=RunGate(name, nodes)))
 
 
 def _run_gates(item: Staged) -> tuple[str, ...]:
     return tuple(gate for gate in item.gates if gate.startswith("run.") and gate.endswith(ALL_OR_NOTHING))
 
 
-@dataclass(frozen=True)
-class NodeBuilt:
-    """Its rows are staged or published, or it had nothing to change."""
-
-    node: str
-
-    def change(self, state: GateState) -> GateStep:
-        """Kept for the end of the run."""
-        return GateStep(replace(state, built=state.built | {self.node}))
+def node_built(state: GateState, node: str) -> GateStep:
+    """Its rows are staged or published, or it had nothing to change; kept for the end of the run."""
+    return GateStep(replace(state, built=state.built | {node}))
 
 
 def bound_gates(state: GateState, node: str, *, is_batch: bool, gates: tuple[str, ...]) -> tuple[str, ...]:

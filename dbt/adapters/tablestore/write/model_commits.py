@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any
 
 from dbt.adapters.tablestore.gate.gate_state import branch_of
-from dbt.adapters.tablestore.gate.publish_coordinator import StagePlan
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RUNS_PROPERTY
 from dbt.adapters.tablestore.inputs.stream_inputs import Taken
@@ -52,10 +51,11 @@ from tablestore_engine.spi import (
     Staged,
     StagedSnapshotOvertaken,
     StagedVersionMissing,
+    stage_properties,
     versioned_database,
 )
 
-Write = Callable[[StagePlan | None, Work], WriteReport]
+Write = Callable[[Staged | None, Work], WriteReport]
 GATE = "unique constraint of the contract"
 _SAMPLES = 5
 _TRIES = 20
@@ -91,7 +91,7 @@ class UniqueCheck:
         return sets
 
     def write(
-        self, job: ModelJob, staged: StagePlan | None, work: Work, sets: Sequence[Sequence[str]], write: Write
+        self, job: ModelJob, staged: Staged | None, work: Work, sets: Sequence[Sequence[str]], write: Write
     ) -> WriteReport:
         """The report of `write`, whose rows no reader sees before the query has passed. Raises FixData TS1808."""
         if staged is None:
@@ -105,7 +105,7 @@ class UniqueCheck:
         self, job: ModelJob, sets: Sequence[Sequence[str]], work: Work, write: Write
     ) -> WriteReport:
         table, name = job.relation.table_name, f"unique_{branch_of(job.invocation)}"
-        plan = StagePlan(Staged(table, name, "", 0, job.settings.node, "auto", (GATE,)))
+        plan = Staged(table, name, "", 0, job.settings.node, "auto", (GATE,))
         refused: TablestoreError | None = None
         for number in range(_TRIES):
             report = write(plan, work if number == 0 else job.again())
@@ -226,7 +226,7 @@ class ModelCommits:
         }
 
     def write(
-        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool = False
+        self, job: ModelJob, staged: Staged | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
         """`replaces`: the table gives its place to a new one. Raises what writes raise, FixData TS1808."""
         node, whole = job.settings.node, staged is not None
@@ -261,7 +261,7 @@ class ModelCommits:
         )
 
     def _write(
-        self, job: ModelJob, staged: StagePlan | None, work: Work, *, replaces: bool, whole: bool
+        self, job: ModelJob, staged: Staged | None, work: Work, *, replaces: bool, whole: bool
     ) -> WriteReport:
         """`whole`: all that its streams have, since it waits for tests."""
         spec, rows = work
@@ -284,7 +284,7 @@ class ModelCommits:
             builds_on_stage=staged is not None and job.batch is not None,
             commit_user=self._pending.user_of(job.invocation, node),
             commit_identifier=job.identifier + (0 if taken is None else taken.number),
-            properties=properties if staged is None else {**properties, **staged.properties},
+            properties=properties if staged is None else {**properties, **stage_properties(staged)},
             positions=steps,
             always=followed is not None and bool(followed.foreign),  # so that it is compared once
         )

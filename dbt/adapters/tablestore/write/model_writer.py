@@ -21,7 +21,7 @@ from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
 from dbt.adapters.tablestore.config.keyless_models import refuse_changes
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
-from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator, StagePlan
+from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
@@ -64,6 +64,7 @@ from tablestore_engine.spi import (
     OrderedLock,
     Rank,
     ReadLog,
+    Staged,
     StagedSnapshotClosed,
     StagedSnapshotMissing,
     StagedVersionMissing,
@@ -296,7 +297,7 @@ class ModelWriter:
         for line in self._coordinator.publish_free(table, node):
             logger.info(line)
 
-    def _place(self, job: ModelJob, context: RunContext) -> StagePlan | None:
+    def _place(self, job: ModelJob, context: RunContext) -> Staged | None:
         """Where the rows wait, when what an earlier run has left is done; None: they are published at once."""
         name = job.relation.table_name
         staged = self._plan_staged(name, job.settings, job, context, job.reads)
@@ -305,7 +306,7 @@ class ModelWriter:
         return staged
 
     def _settle(
-        self, job: ModelJob, staged: StagePlan | None, response: TablestoreResponse, *, replaces: bool
+        self, job: ModelJob, staged: Staged | None, response: TablestoreResponse, *, replaces: bool
     ) -> TablestoreResponse:
         """What is committed is entered in the book of what waits, or ends what waited."""
         self._tell(response, job)
@@ -330,7 +331,7 @@ class ModelWriter:
 
     def _plan_staged(
         self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext, reads: ReadLog
-    ) -> StagePlan | None:
+    ) -> Staged | None:
         """How the node's rows wait; None when they are published at once."""
         self._coordinator.start(context.invocation)
         return self._coordinator.plan_staged(
@@ -344,7 +345,7 @@ class ModelWriter:
             begins=job is None or job.plan.action is not Action.INCREMENT,
         )
 
-    def _rebuild_of(self, job: ModelJob, staged: StagePlan, *, replaces: bool) -> Rebuild:
+    def _rebuild_of(self, job: ModelJob, staged: Staged, *, replaces: bool) -> Rebuild:
         """How the table is staged once more: with all batches that this invocation has staged."""
         with self._lock:
             jobs = self._jobs.setdefault(job.relation.table_name, [])
@@ -384,7 +385,7 @@ class ModelWriter:
         planned = self._plan_staged(relation.table_name, settings, None, context, reads)
         if planned is not None:
             is_snapshot = settings.table.materialized == "snapshot"
-            raise (no_merge if is_snapshot else builds_on_staged)(planned.staged)
+            raise (no_merge if is_snapshot else builds_on_staged)(planned)
 
     def is_staged(self, table: str) -> bool:
         """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
