@@ -3,7 +3,7 @@
 WHY        `from tablestore_engine.api import Engine` must not load what other names need: Spark's side, Kafka's client,
            query plans. Decision 0137 has the times, and how modules below `api` import in functions.
 INVARIANT  the imports of the package stand under `if TYPE_CHECKING:`, where type checkers and the layers' check read
-           them. They are the one list of where each name comes from.
+           them. They are the one list of where each name comes from, and of `__all__` where the package has none.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ def load_on_use(package: str) -> Callable[[str], object]:
     def find_name(name: str) -> object:
         if not origins:
             origins.update(_read_imports(package))
+        if name == "__all__":
+            return list(origins)
         if name not in origins:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name)
         module, original = origins[name]

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict
 
 from tablestore_engine.cli.output import print_json, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--columns", metavar="A,B", help="only these, separated by commas (default: all)")
-    return _analyze
 
 
-def _analyze(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     columns = None if arguments.columns is None else [one.strip() for one in arguments.columns.split(",")]
     with open_engine(arguments) as engine:
         found = engine.table(arguments.table).analyze(columns)
@@ -32,6 +28,3 @@ def _analyze(arguments: argparse.Namespace) -> int:
             f"{arguments.table}: {counted} counted (tablestore system-table {arguments.table} statistics)"
         )
     return 0
-
-
-REGISTER = {"analyze": _register}

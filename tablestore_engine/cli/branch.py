@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.api import Table
-from tablestore_engine.cli.output import print_json, print_records, write_out
+from tablestore_engine.cli.output import print_json, print_records, print_result
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 _ACTIONS = {
     "create": ("make a branch", "Make a branch from a snapshot or a tag; with neither it begins empty."),
     "list": ("branches and their newest snapshots", "Branches of a table."),
@@ -18,7 +16,7 @@ _ACTIONS = {
 }
 
 
-def _register_branch(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="|".join(_ACTIONS))
     for name, (text, description) in _ACTIONS.items():
         one = actions.add_parser(name, help=text, description=description)
@@ -29,10 +27,9 @@ def _register_branch(parser: argparse.ArgumentParser) -> Run:
             state = one.add_mutually_exclusive_group()
             state.add_argument("--snapshot", type=int, metavar="N", help="begin with this snapshot")
             state.add_argument("--tag", metavar="TAG", help="begin with this tag")
-    return _branch
 
 
-def _branch(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         if arguments.action == "list":
@@ -53,10 +50,7 @@ def _branch(arguments: argparse.Namespace) -> int:
                 if count
                 else f"nothing new in {arguments.name}"
             )
-    if arguments.json:
-        print_json(record)
-    else:
-        write_out(f"{arguments.table}: {text}")
+    print_result(record, f"{arguments.table}: {text}", as_json=arguments.json)
     return 0
 
 
@@ -71,6 +65,3 @@ def _list(table: Table, *, as_json: bool) -> int:
     else:
         print_records(records, ("branch", "snapshot", "rows"))
     return 0
-
-
-REGISTER = {"branch": _register_branch}

@@ -9,11 +9,10 @@ INVARIANT  --json prints one object; without it, one line a person can read.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
-from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.command_parser import add_data_dir
+from tablestore_engine.cli.output import print_result, say
 from tablestore_engine.devservers.kafka_broker import (
     BROKERS,
     BrokerInfo,
@@ -23,22 +22,10 @@ from tablestore_engine.devservers.kafka_broker import (
 )
 
 
-def _folder(arguments: argparse.Namespace) -> Path | None:
-    return Path(arguments.data_dir) if arguments.data_dir else None
-
-
-def _print(info: BrokerInfo | None, *, as_json: bool, text: str) -> None:
-    if as_json:
-        print_json(asdict(info) if info else None)
-    else:
-        write_out(text)
-
-
 def _start(arguments: argparse.Namespace) -> int:
-    folder = _folder(arguments)
-    info = start_broker(folder, brokers=arguments.brokers, secure=arguments.secure, say=say)
+    info = start_broker(arguments.data_dir, brokers=arguments.brokers, secure=arguments.secure, say=say)
     text = f"broker at {info.url} (process {info.pid}, data {info.data_dir}); stop it with: tablestore broker stop"
-    _print(info, as_json=arguments.json, text=text + _nodes(info) + _log_in(info))
+    print_result(asdict(info), text + _nodes(info) + _log_in(info), as_json=arguments.json)
     return 0
 
 
@@ -65,46 +52,43 @@ def _log_in(info: BrokerInfo) -> str:
 
 
 def _stop(arguments: argparse.Namespace) -> int:
-    stopped = stop_broker(_folder(arguments), node=arguments.node)
-    if arguments.json:
-        print_json({"stopped": stopped})
-    else:
-        write_out("stopped" if stopped else "no broker was running")
+    stopped = stop_broker(arguments.data_dir, node=arguments.node)
+    text = "stopped" if stopped else "no broker was running"
+    print_result({"stopped": stopped}, text, as_json=arguments.json)
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    info = find_broker(_folder(arguments))
+    info = find_broker(arguments.data_dir)
     text = (
         f"running at {info.url} (process {info.pid}, log {info.log}){_nodes(info)}{_log_in(info)}"
         if info
         else "not running"
     )
-    _print(info, as_json=arguments.json, text=text)
+    print_result(info and asdict(info), text, as_json=arguments.json)
     return 0 if info else 1
 
 
 def _url(arguments: argparse.Namespace) -> int:
     """Without a broker stdout stays empty, for `export TABLESTORE_KAFKA=$(tablestore broker url)`."""
-    info = find_broker(_folder(arguments))
+    info = find_broker(arguments.data_dir)
     if info is None and not arguments.json:
         say("the broker is not running; start it with: tablestore broker start")
         return 1
-    _print(info, as_json=arguments.json, text="" if info is None else info.url)
+    print_result(info and asdict(info), info.url if info else "", as_json=arguments.json)
     return 0 if info else 1
 
 
 _ACTIONS = {"start": _start, "stop": _stop, "status": _status, "url": _url}
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     return _ACTIONS[arguments.action](arguments)
 
 
-def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Arguments of `tablestore broker`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=sorted(_ACTIONS))
-    parser.add_argument("--data-dir", help="folder of the broker's data (default: in the cache folder)")
+    add_data_dir(parser, "the broker's data")
     parser.add_argument(
         "--brokers",
         type=int,
@@ -118,7 +102,3 @@ def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], 
         help="start: log-in by SASL/SCRAM over TLS, and a user with no right more than tables need",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _run
-
-
-REGISTER = {"broker": register}

@@ -6,49 +6,30 @@ INVARIANT  exit status 1 when a reader differs, when one that was named could no
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from dataclasses import asdict
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     text = "readers, separated by commas: pypaimon, pypaimon-rust, duckdb, pyiceberg (default: all that are installed)"
     parser.add_argument("--with", dest="readers", metavar="READERS", help=text)
     parser.add_argument("--snapshot", type=int, metavar="ID", help="a snapshot id (default: the newest)")
     text = "the interpreter of the environment that has the readers (default: this one)"
     parser.add_argument("--python", metavar="PATH", help=text)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     named = arguments.readers
     readers = None if named is None else [one.strip() for one in named.split(",")]
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         found = table.certify(readers, snapshot=arguments.snapshot, python=arguments.python)
     if arguments.json:
-        print_json(
-            {
-                "table": found.table,
-                "snapshot": found.snapshot_id,
-                "rows": found.rows,
-                "clean": found.is_clean,
-                "readers": [
-                    {
-                        "reader": one.reader,
-                        "version": one.version,
-                        "status": one.status,
-                        "rows": one.rows,
-                        "details": list(one.details),
-                    }
-                    for one in found.readers
-                ],
-            }
-        )
+        record = {"table": found.table, "snapshot": found.snapshot_id, "rows": found.rows}
+        print_json({**record, "clean": found.is_clean, "readers": list(map(asdict, found.readers))})
         return 0 if found.is_clean else 1
     write_out(f"{found.table}, snapshot {found.snapshot_id}: {found.rows} rows")
     print_table(
@@ -62,6 +43,3 @@ def _run(arguments: argparse.Namespace) -> int:
         for line in one.details:
             write_out(f"{one.reader}: {line}")
     return 0 if found.is_clean else 1
-
-
-REGISTER = {"certify": _register}

@@ -6,7 +6,7 @@ INVARIANT  a person gets the newest page, a program (--json) all rows; output th
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pyarrow as pa
 
@@ -17,20 +17,17 @@ from tablestore_engine.cli.warehouse_choice import add_place, open_engine, publi
 from tablestore_engine.format.row_values import row_dicts
 from tablestore_engine.warehouse.compared_states import SnapshotName
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_changelog(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     text = "changes after snapshot or tag N (default 0: all)"
     parser.add_argument("--since", type=published_name, default=0, metavar="N", help=text)
     text = "up to and with snapshot or tag M, or @staged[:NAME] (default: the newest)"
     parser.add_argument("--until", type=state_name, metavar="M", help=text)
     add_page(parser)
-    return _changelog
 
 
-def _changelog(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     newest = NewestRows(page_rows(arguments))
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
@@ -62,6 +59,3 @@ def _batches(table: Table, since: SnapshotName, until: SnapshotName | None) -> I
 def _kinds_first(changes: pa.Table) -> pa.Table:
     helpers = ["_snapshot_id", "_row_kind"]
     return changes.select([*helpers, *(name for name in changes.column_names if name not in helpers)])
-
-
-REGISTER = {"changelog": _register_changelog}

@@ -8,11 +8,10 @@ INVARIANT  --json prints one object; without it, lines that a person can read.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import asdict
-from pathlib import Path
 
-from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.command_parser import add_data_dir
+from tablestore_engine.cli.output import print_json, print_result, say, write_out
 from tablestore_engine.devservers.spark_cluster import (
     ClusterInfo,
     WorkerSize,
@@ -24,13 +23,9 @@ from tablestore_engine.devservers.spark_cluster import (
 )
 
 
-def _folder(arguments: argparse.Namespace) -> Path | None:
-    return Path(arguments.data_dir) if arguments.data_dir else None
-
-
 def _start(arguments: argparse.Namespace) -> int:
     size = WorkerSize(arguments.cores, arguments.memory)
-    info = start_cluster(_folder(arguments), workers=arguments.workers, size=size, say=say)
+    info = start_cluster(arguments.data_dir, workers=arguments.workers, size=size, say=say)
     _show(info, as_json=arguments.json)
     return 0
 
@@ -48,16 +43,14 @@ def _show(info: ClusterInfo, *, as_json: bool) -> None:
 
 
 def _stop(arguments: argparse.Namespace) -> int:
-    stopped = stop_cluster(_folder(arguments))
-    if arguments.json:
-        print_json({"stopped": stopped})
-    else:
-        write_out("stopped" if stopped else "no cluster was running")
+    stopped = stop_cluster(arguments.data_dir)
+    text = "stopped" if stopped else "no cluster was running"
+    print_result({"stopped": stopped}, text, as_json=arguments.json)
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    info = find_cluster(_folder(arguments))
+    info = find_cluster(arguments.data_dir)
     if info is not None:
         _show(info, as_json=arguments.json)
     elif arguments.json:
@@ -70,7 +63,7 @@ def _status(arguments: argparse.Namespace) -> int:
 _ACTIONS = {"start": _start, "stop": _stop, "status": _status}
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     return _ACTIONS[arguments.action](arguments)
 
 
@@ -81,17 +74,12 @@ def _count(text: str) -> int:
     return number
 
 
-def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Arguments of `tablestore cluster`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=sorted(_ACTIONS))
     parser.add_argument(
         "--workers", type=_count, default=2, help="start: number of workers, at most 100 (default: 2)"
     )
     parser.add_argument("--cores", type=_count, default=1, help="start: cores of each worker (default: 1)")
     parser.add_argument("--memory", default="2g", help="start: memory of each worker (default: 2g)")
-    parser.add_argument("--data-dir", help="folder of logs and work folders (default: in the cache folder)")
+    add_data_dir(parser, "logs and work folders")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _run
-
-
-REGISTER = {"cluster": register}

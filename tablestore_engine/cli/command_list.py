@@ -53,7 +53,7 @@ GROUPS: Mapping[str, Mapping[str, CommandEntry]] = {
     "load data": {
         "ingest": _ours("ingest", "apply change messages to a table with a primary key"),
         "connect": _ours("connect", "send changes of a PostgreSQL database to Kafka: start, stop, status"),
-        "sync": _ours("connect", "bring the tables of a database that `connect` follows up to date"),
+        "sync": _ours("sync", "bring the tables of a database that `connect` follows up to date"),
     },
     "publish": {
         "staged": _ours("staged", "staged snapshots: list, show, publish, drop"),

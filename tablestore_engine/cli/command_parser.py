@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any, NoReturn
 
 from tablestore_engine.cli.output import say
@@ -46,6 +47,12 @@ class CommandParser(argparse.ArgumentParser):
             if word.startswith("--") and not any(one.startswith(option) for one in known):
                 near = did_you_mean(option, known)
                 yield near and f"{near[:-1]} instead of {visible(option)}?"
+
+
+def add_data_dir(parser: argparse.ArgumentParser, what: str) -> None:
+    """--data-dir of a development server; None where none is named."""
+    text = f"folder of {what} (default: in the cache folder)"
+    parser.add_argument("--data-dir", type=lambda name: Path(name) if name else None, help=text)
 
 
 def did_you_mean(word: str, names: Iterable[str]) -> str:

@@ -7,11 +7,11 @@ INVARIANT  exit status 0 means that nothing (of what was asked for) is left to d
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 
@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     from tablestore_engine.api import CompactReport
     from tablestore_engine.spi import FileTotals
 
-Run = Callable[[argparse.Namespace], int]
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     text = "only this partition, as in dt=2026-01-31; some of the columns: all partitions that agree"
     parser.add_argument("--partition", nargs="+", metavar="COLUMN=VALUE", default=[], help=text)
@@ -33,23 +32,18 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--order-by", metavar="STRATEGY:COLUMNS", help=text)
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     add_brokers(parser)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     partition = parse_partition(arguments.partition)
     with open_engine(arguments) as engine:
         report = engine.table(arguments.table).compact(
             partition=partition, full=arguments.full, order_by=arguments.order_by
         )
-    if arguments.json:
-        print_json(compact_record(report))
-    elif report.is_empty:
-        text = "in its best shape already" if arguments.full else "nothing is due"
-        write_out(f"{report.table}: {text}{report.notes}")
-    else:
-        write_out(f"{report.table}: {report.summary()}")
-        write_out(f"  before  {_spelled(report.before)}\n  after   {_spelled(report.after)}")
+    text = f"{'in its best shape already' if arguments.full else 'nothing is due'}{report.notes}"
+    if not report.is_empty:
+        text = f"{report.summary()}\n  before  {_spelled(report.before)}\n  after   {_spelled(report.after)}"
+    print_result(compact_record(report), f"{report.table}: {text}", as_json=arguments.json)
     return exit_status(report)
 
 
@@ -88,6 +82,3 @@ def _spelled(totals: FileTotals) -> str:
     while size >= 1024 and unit + 1 < len(_UNITS):
         size, unit = size / 1024, unit + 1
     return f"{totals.files:,} files, {totals.rows:,} rows, {size:.{min(unit, 1)}f} {_UNITS[unit]}"
-
-
-REGISTER = {"compact": _register}

@@ -24,7 +24,6 @@ from tablestore_engine.cli.command_list import ENTRIES
 from tablestore_engine.cli.output import write_out
 from tablestore_engine.cli.warehouse_names import LISTS, find_local_warehouse, list_staged_of, list_tables_of
 
-Run = Callable[[argparse.Namespace], int]
 Complete = Callable[..., list[str]]
 SHELLS = ("bash", "zsh", "fish")
 TREE = Path(__file__).with_name("completion.json")
@@ -32,12 +31,11 @@ _BREAKS = "_ARGCOMPLETE_COMP_WORDBREAKS"
 _STAGED_ACTIONS = ("list", "show", "publish", "drop")
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("shell", choices=SHELLS, help="the shell that sources the script")
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     write_out(shellcode(["tablestore"], use_defaults=False, shell=arguments.shell))
     return 0
 
@@ -107,6 +105,3 @@ def _staged_words(*, parsed_args: argparse.Namespace, **_: object) -> list[str]:
 
 def _warehouse(parsed_args: argparse.Namespace) -> Path | None:
     return find_local_warehouse(getattr(parsed_args, "warehouse", None), os.environ, Path.cwd())
-
-
-REGISTER = {"completion": _register}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.api import Table
 from tablestore_engine.cli.output import print_json, print_table, say, to_utc, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.errors import FixRequest
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_consumers(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     act = parser.add_mutually_exclusive_group()
     act.add_argument("--delete", metavar="ID", help="forget a consumer: it keeps no snapshot any more")
@@ -21,10 +18,9 @@ def _register_consumers(parser: argparse.ArgumentParser) -> Run:
     act.add_argument("--reset", metavar="ID", help=text)
     text = "next snapshot of --reset: its changes come first (default: what is committed next)"
     parser.add_argument("--to", type=int, metavar="N", help=text)
-    return _consumers
 
 
-def _consumers(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     if arguments.to is not None and arguments.reset is None:
         raise FixRequest(
             "TS1942",
@@ -68,6 +64,3 @@ def _show(table: Table, arguments: argparse.Namespace) -> None:
     names = [name for name in records[0] if name != "trouble" or any(one["trouble"] for one in records)]
     rows = [["" if one[name] is None else one[name] for name in names] for one in records]
     print_table([name.replace("_", " ") for name in names], rows)
-
-
-REGISTER = {"consumers": _register_consumers}

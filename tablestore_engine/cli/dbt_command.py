@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import say
@@ -17,16 +16,14 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.resident.process_client import run_served
 from tablestore_engine.runtime.resident.session_place import place_of
 
-Run = Callable[[argparse.Namespace], int]
 PROGRAM = "dbt.adapters.tablestore.loaded_dbt"
 _SERVED_WORDS = "build clone compile list ls parse retry run run-operation seed show snapshot source test"
 _SERVED = frozenset(_SERVED_WORDS.split(" "))
 _ALONE = frozenset({"clean", "debug", "deps", "docs", "init"})
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("words", nargs=argparse.REMAINDER, help="a dbt command with its options")
-    return _run
 
 
 def dbt_program() -> Path:
@@ -42,7 +39,7 @@ def dbt_program() -> Path:
     return program
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     program = dbt_program()
     words = [str(program), *arguments.words]
     if _is_served(arguments.words):
@@ -58,6 +55,3 @@ def _run(arguments: argparse.Namespace) -> int:
 def _is_served(words: list[str]) -> bool:
     """By the first word that is a command of dbt. A value of an option that is one too is taken for it."""
     return next((word for word in words if word in _SERVED | _ALONE), "") in _SERVED
-
-
-REGISTER = {"dbt": _register}

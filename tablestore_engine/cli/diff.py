@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, parse_count, state_name
 from tablestore_engine.ui.commit_records import samples_record
 from tablestore_engine.warehouse.net_changes import NetChange
 
-Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]
 _SAMPLES = 5
 
 
-def _register_diff(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("a", type=state_name, metavar="A", help="snapshot id, tag, or @staged[:NAME]")
     parser.add_argument(
@@ -27,10 +26,9 @@ def _register_diff(parser: argparse.ArgumentParser) -> Run:
     )
     text = f"sample rows of each kind (default {_SAMPLES})"
     parser.add_argument("--samples", type=parse_count, default=_SAMPLES, metavar="N", help=text)
-    return _diff
 
 
-def _diff(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         for number in (arguments.a, arguments.b):
@@ -62,6 +60,3 @@ def _sample_lines(change: NetChange) -> list[tuple[str, Mapping[str, object]]]:
     is_update = change.kind == "updated"
     ends = ((change.before, "-U" if is_update else "-D"), (change.after, "+U" if is_update else "+I"))
     return [(sign, row) for row, sign in ends if row is not None]
-
-
-REGISTER = {"diff": _register_diff}

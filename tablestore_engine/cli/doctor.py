@@ -10,7 +10,6 @@ import argparse
 import atexit
 import contextlib
 import os
-from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
@@ -19,10 +18,8 @@ from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, choos
 from tablestore_engine.cli.warehouse_folder import WAREHOUSE_ENV, UnclearWarehouse
 from tablestore_engine.spi import absolute_address, is_object_store
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, name=None)
     parser.add_argument("--master", help="Spark master, as in local[2] or spark://host:7077")
     parser.add_argument(
@@ -39,7 +36,6 @@ def _register(parser: argparse.ArgumentParser) -> Run:
         help="download Hadoop's S3 connector once, and start Spark with it",
     )
     add_brokers(parser)
-    return _run
 
 
 def _setting(text: str) -> tuple[str, str]:
@@ -49,7 +45,7 @@ def _setting(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     address = _pick_warehouse(arguments)
     if not is_object_store(address) and not Path(address).exists():
         # registered first, so that it runs last: Spark's own scratch is gone by then
@@ -80,6 +76,3 @@ def _remove_empty(folder: Path) -> None:
     for path in (folder / ".tablestore", folder):
         with contextlib.suppress(OSError):
             path.rmdir()
-
-
-REGISTER = {"doctor": _register}

@@ -9,11 +9,10 @@ INVARIANT  --dry-run says what would go and changes nothing.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tablestore_engine.cli.output import print_json, to_size, write_out
+from tablestore_engine.cli.output import print_json, print_result, to_size, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
@@ -22,10 +21,8 @@ if TYPE_CHECKING:
     from tablestore_engine.api import Engine, ExpireReport
     from tablestore_engine.spi import PartitionReport
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_expire(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     add_brokers(parser)
     parser.add_argument(
@@ -39,10 +36,9 @@ def _register_expire(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--partitions", action="store_true", help=text)
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     parser.add_argument("--dry-run", action="store_true", help="say what would go, and change nothing")
-    return _expire
 
 
-def _expire(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     if arguments.partitions:
         return _expire_partitions(arguments)
     older_than_ms = (
@@ -117,10 +113,8 @@ def _expire_partitions(arguments: argparse.Namespace) -> int:
         )
     with open_engine(arguments) as engine:
         report = engine.table(arguments.table).expire_partitions(dry_run=arguments.dry_run)
-    if arguments.json:
-        print_json(_partition_record(arguments, report))
-    else:
-        write_out(f"{arguments.table}: {report.summary()}")
+    text = f"{arguments.table}: {report.summary()}"
+    print_result(_partition_record(arguments, report), text, as_json=arguments.json)
     return 0
 
 
@@ -155,6 +149,3 @@ def _summary(report: ExpireReport, *, is_dry: bool) -> str:
     went = "would expire" if is_dry else "expired"
     span = str(report.first) if report.snapshots == 1 else f"{report.first} to {report.end - 1}"
     return f"{count} {went} ({span}) with {report.files} files, {to_size(report.bytes)}; {report.reason}"
-
-
-REGISTER = {"expire": _register_expire}

@@ -10,7 +10,7 @@ import argparse
 import json
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,6 @@ from tablestore_engine.cli.dbt_command import dbt_program
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.errors import FixRequest
 
-Run = Callable[[argparse.Namespace], int]
 _FLAGS = ("project-dir", "profiles-dir", "profile", "target", "vars")
 _ADAPTER = "Tablestore"  # the name of the adapter's lines in dbt's log
 _EXPLAINED = re.compile(r"(?P<model>[^\s:]+\.[^\s:]+): (?P<text>.+)", re.DOTALL)
@@ -33,16 +32,15 @@ class LogLine:
     level: str
 
 
-def _register_explain(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=["model"], help="model: a model by changed_keys")
     parser.add_argument("model", metavar="NAME", help="the model, or a selection as in dbt")
     for flag in _FLAGS:
         parser.add_argument(f"--{flag}", metavar="VALUE", help="as in dbt")
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _explain
 
 
-def _explain(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     done = subprocess.run(
         compile_words(dbt_program(), arguments), stdout=subprocess.PIPE, text=True, check=False
     )
@@ -98,6 +96,3 @@ def read_log(text: str) -> Iterator[LogLine]:
             str(info["msg"]) if found is None else found["text"],
             str(info["level"]),
         )
-
-
-REGISTER = {"explain": _register_explain}

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tablestore_engine.cli.output import print_json, print_records, to_size
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, snapshot_name
 from tablestore_engine.format.binary_row import decode_row
 from tablestore_engine.store.files.stored_file import StoredFile
 
-Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]
 
 
-def _register_files(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     text = "of a past snapshot, or of @staged[:NAME]"
     parser.add_argument("--snapshot", type=snapshot_name, metavar="N", help=text)
     parser.add_argument("--tag", metavar="NAME", help="of a tag")
-    return _files
 
 
-def _files(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         if isinstance(arguments.snapshot, str):
@@ -69,6 +67,3 @@ def file_record(file: StoredFile, partition_keys: Sequence[str]) -> Record:
 def _key_range(record: Record) -> str:
     ends = [record["min_key"], record["max_key"]]
     return " … ".join(", ".join(map(str, end)) for end in ends if isinstance(end, list))
-
-
-REGISTER = {"files": _register_files}

@@ -21,10 +21,8 @@ from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, list_
 from tablestore_engine.errors import FixRequest, Stopped, TablestoreError
 from tablestore_engine.spi import OrphanFolder, OrphanReport, describe_damage
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, name="any")
     add_brokers(parser)
     parser.add_argument(
@@ -36,7 +34,6 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--older-than", metavar="TIME", help=text)
     text = "orphan files of at least this age, as in 36h (default: 1d); longer than any write takes"
     parser.add_argument("--orphan-age", metavar="TIME", default="1d", help=text)
-    return _run
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Collected:
         return sum(reports) + sum(orphans) + sum(one.size_bytes for one in self.folders)
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1940 at its end, after all that could be done."""
     older, wanted = arguments.older_than, arguments.table
     rules = GcRules(
@@ -160,6 +157,3 @@ def _record(done: Collected, rules: GcRules) -> dict[str, object]:
         "folders": [vars(one) for one in done.folders],
         "problems": done.problems,
     }
-
-
-REGISTER = {"gc": _register}

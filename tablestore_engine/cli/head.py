@@ -6,7 +6,7 @@ INVARIANT  files are opened one after the other, only until there are rows enoug
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 
@@ -21,20 +21,18 @@ from tablestore_engine.store.read.scan_rows import result_schema
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.compared_states import STAGED
 
-Run = Callable[[argparse.Namespace], int]
 _ROWS = 10
 
 
-def _register_head(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("-n", "--rows", type=int, default=_ROWS, metavar="N", help=f"rows (default: {_ROWS})")
     text = "of a snapshot id, a tag, or @staged[:NAME] (default: the newest snapshot)"
     parser.add_argument("--snapshot", metavar="N|TAG", help=text)
     parser.add_argument("--columns", metavar="a,b", help="only these columns, in this order")
-    return _head
 
 
-def _head(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1938."""
     if arguments.rows < 0:
         raise FixRequest(
@@ -88,6 +86,3 @@ def take_first(batches: Iterable[pa.RecordBatch], count: int) -> Iterator[pa.Rec
         count -= batch.num_rows
         if count <= 0:
             return
-
-
-REGISTER = {"head": _register_head}

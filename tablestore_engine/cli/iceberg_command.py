@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="sync")
     add_place(
         actions.add_parser(
@@ -20,28 +17,18 @@ def _register(parser: argparse.ArgumentParser) -> Run:
             description="Write the Iceberg metadata that a table lacks; commits do it by themselves.",
         )
     )
-    return _sync
 
 
-def _sync(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         done = engine.table(arguments.table).sync_iceberg()
-    if arguments.json:
-        print_json(
-            {
-                "table": arguments.table,
-                "metadata": None if done is None else done.metadata,
-                "snapshot": None if done is None else done.snapshot_id,
-                "added": [] if done is None else list(done.added),
-                "dropped": [] if done is None else list(done.dropped),
-            }
-        )
-    elif done is None:
-        write_out(f"{arguments.table}: has no snapshot yet")
-    else:
+    record: dict[str, object] = {"table": arguments.table, "metadata": None, "snapshot": None}
+    record |= {"added": (), "dropped": ()}
+    text = "has no snapshot yet"
+    if done is not None:
+        record |= {"metadata": done.metadata, "snapshot": done.snapshot_id}
+        record |= {"added": done.added, "dropped": done.dropped}
         what = f"{len(done.added)} snapshots added, {len(done.dropped)} dropped"
-        write_out(f"{arguments.table}: snapshot {done.snapshot_id} is in {done.metadata} ({what})")
+        text = f"snapshot {done.snapshot_id} is in {done.metadata} ({what})"
+    print_result(record, f"{arguments.table}: {text}", as_json=arguments.json)
     return 0
-
-
-REGISTER = {"iceberg": _register}

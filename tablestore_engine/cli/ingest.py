@@ -8,19 +8,17 @@ Status     0, 1 for an error and for a run that a signal stopped before it was u
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.api import ChangeFormat, IngestSpec, OnError, OnSchemaChange, OnTruncate
-from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.output import print_result, say
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine, split_names
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spi import stopped_by_signals
 
-Run = Callable[[argparse.Namespace], int]
 _RULES = [OnSchemaChange.APPEND_NEW_COLUMNS, OnSchemaChange.IGNORE, OnSchemaChange.FAIL]
 
 
-def _register_ingest(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("format", choices=list(ChangeFormat), help="how the messages are written")
     parser.add_argument(
         "--into", metavar="db.table", required=True, help="the table; made when it is not there"
@@ -38,7 +36,6 @@ def _register_ingest(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--rows", type=int, default=200_000, metavar="N", help=text)
     text = "megabytes of one commit at most (default 128)"
     parser.add_argument("--megabytes", type=int, default=128, metavar="N", help=text)
-    return _ingest
 
 
 def _add_source(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +70,7 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--on-truncate", choices=list(OnTruncate), default=OnTruncate.FAIL, help=text)
 
 
-def _ingest(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     spec = IngestSpec(
         format=arguments.format,
         into=arguments.into,
@@ -95,10 +92,7 @@ def _ingest(arguments: argparse.Namespace) -> int:
     )
     with open_engine(arguments) as engine, stopped_by_signals() as stop:
         report = engine.ingest(spec, follow=arguments.follow, stop=stop, say=say)
-    if arguments.json:
-        print_json(report.record())
-    else:
-        write_out(f"{spec.into}: {report.summary()}")
+    print_result(report.record(), f"{spec.into}: {report.summary()}", as_json=arguments.json)
     return 0 if report.is_complete else 1
 
 
@@ -116,6 +110,3 @@ def _pairs(given: list[str], flag: str) -> dict[str, str]:
             )
         found[name.strip()] = value.strip()
     return found
-
-
-REGISTER = {"ingest": _register_ingest}

@@ -10,7 +10,7 @@ import argparse
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from tablestore_engine.cli.output import print_json, write_out
@@ -103,19 +103,15 @@ def project_files(name: str, brokers: str | None) -> Mapping[str, str]:
     }
 
 
-Run = Callable[[argparse.Namespace], int]
-
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "an empty folder, created if it is missing (default: this one)"
     parser.add_argument("folder", nargs="?", default=".", help=text)
     text = "Kafka brokers: the model then publishes its changes to the topic orders"
     parser.add_argument("--brokers", metavar="HOST:PORT", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     folder = Path(arguments.folder).expanduser().absolute()
     name = project_name(folder.resolve().name)
     files = project_files(name, arguments.brokers)
@@ -155,6 +151,3 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.open("x", encoding="utf-8") as file:
             file.write(text)
-
-
-REGISTER = {"init": _register}

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from tablestore_engine.api import Engine
@@ -123,21 +122,20 @@ def render_metrics(records: Sequence[Record]) -> str:
     return render_families("tablestore_log", ("table", "log"), _METRICS, records)
 
 
-Run = Callable[[argparse.Namespace], int]
 _COLUMNS = ("table", "log", "published", "newest", "lag", "rows", "seconds", "open", "trouble")
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=["show", "drop"], help="what to do")
     add_place(parser, name="any")
     add_brokers(parser)
     text = "write the figures into this file, for Prometheus, instead of printing them"
     parser.add_argument("--prometheus", metavar="FILE", help=text)
     add_drop_options(parser)
-    return partial(_run, parser)
 
 
-def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    parser: argparse.ArgumentParser = arguments.parser
     if arguments.action == "drop":
         with open_engine(arguments) as engine:
             return run_drop(parser, engine, arguments)
@@ -286,6 +284,3 @@ def _print_settings(settings: Mapping[str, Mapping[str, object]]) -> None:
     for name, values in settings.items():
         write_out(f"\n{name}")
         print_facts({f"  {key}": value for key, value in values.items()})
-
-
-REGISTER = {"log": _register}

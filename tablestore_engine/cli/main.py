@@ -2,7 +2,7 @@
 
 Steps      1 the first word picks a module from command_list.py (only that one is imported; the overview,
              --version and completion import none)
-           2 the module adds its arguments and returns a function   3 errors print as code, why, next; exit status 1
+           2 its add_arguments, then its run   3 errors print as code, why, next; exit status 1
 INVARIANT  a TablestoreError never shows a traceback unless --debug is given; anything else is a bug and does.
 Other packages add commands by the entry point group `tablestore.commands` (the dbt adapter adds `run-stream`).
 """
@@ -16,7 +16,9 @@ import platform
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from types import ModuleType
 
 from tablestore_engine.cli.command_list import ENTRIES, overview, unknown_command
 from tablestore_engine.cli.command_parser import CommandParser
@@ -56,13 +58,17 @@ def version_lines() -> str:
 
 def _find_register(name: str, plugins: Mapping[str, EntryPoint]) -> Register | None:
     if name in COMMANDS:
-        module = importlib.import_module(COMMANDS[name][0])
-        register: Register = module.REGISTER[name]
-        return register
+        return partial(_register, importlib.import_module(COMMANDS[name][0]))
     if name in plugins:
         loaded: Register = plugins[name].load()
         return loaded
     return None
+
+
+def _register(command: ModuleType, parser: argparse.ArgumentParser) -> Run:
+    command.add_arguments(parser)
+    run: Run = command.run
+    return run
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -108,6 +114,7 @@ def _run_command(words: Sequence[str], register: Register) -> int:
         arguments = argparse.Namespace(words=words[1:], debug=False)
     else:
         arguments = parser.parse_args(words[1:])
+        arguments.parser = parser  # its `error` reports wrong usage that the parser does not see
     try:
         with interrupted_by_sigterm():
             return run(arguments)

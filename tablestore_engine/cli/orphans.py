@@ -7,7 +7,7 @@ INVARIANT  without --delete nothing changes. A table that cannot be understood k
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.output import print_json, to_size, write_out
@@ -16,10 +16,8 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.options.parse import parse_duration_ms
 from tablestore_engine.spi import DAMAGED, OrphanFolder, OrphanReport, describe_damage
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("table", metavar="db.table", nargs="?", help="the table, as in demo.orders")
     parser.add_argument(
         "--all", action="store_true", help="all tables, and folders of dropped ones beside them"
@@ -29,7 +27,6 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--older-than", metavar="TIME", default="1d", help=text)
     parser.add_argument("--files", action="store_true", help="show every file")
     add_place(parser, name=None)
-    return _run
 
 
 def _unclear(arguments: argparse.Namespace) -> str:
@@ -40,7 +37,7 @@ def _unclear(arguments: argparse.Namespace) -> str:
     return f"--older-than {arguments.older_than} has no unit"
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1985, FixData TS1991 behind everything else."""
     if (arguments.table is None) is not arguments.all or arguments.older_than.strip().isdigit():
         raise FixRequest(
@@ -116,6 +113,3 @@ def orphan_text(report: OrphanReport, flag: str = "--delete") -> str:
         return f"no orphan files{left}"
     what = "deleted" if report.is_deleted else f"would be deleted ({flag})"
     return f"{len(report.found)} orphan files, {to_size(report.size_bytes)}, {what}: {kinds}{left}"
-
-
-REGISTER = {"orphans": _register}

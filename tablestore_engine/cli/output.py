@@ -89,6 +89,14 @@ def print_json(value: object) -> None:
     write_out(fit_json(document, sys.stdout.encoding))
 
 
+def print_result(record: object, text: str, *, as_json: bool) -> None:
+    """The record for programs, or the text for people."""
+    if as_json:
+        print_json(record)
+    else:
+        write_out(text)
+
+
 def say(text: str) -> None:
     """A note for the person at the terminal."""
     print(shown(text, sys.stderr.encoding), file=sys.stderr, flush=True)

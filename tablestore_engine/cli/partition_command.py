@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 _WHERE = "a filter of partition columns, as in \"dt < '2026-02-01'\""
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="drop|mark-done")
     text = "Delete the rows of partitions in one commit."
     drop = actions.add_parser("drop", help="delete the rows of partitions", description=text)
@@ -25,10 +23,9 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     mark = actions.add_parser("mark-done", help="mark partitions as done", description=text)
     add_place(mark)
     mark.add_argument("--where", metavar="FILTER", help=f"{_WHERE}; without it the idle ones")
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         if arguments.action == "mark-done":
@@ -43,11 +40,5 @@ def _run(arguments: argparse.Namespace) -> int:
                 "rows": report.rows,
                 "snapshot": report.snapshot_id,
             }
-    if arguments.json:
-        print_json({"table": arguments.table, **record})
-    else:
-        write_out(f"{arguments.table}: {shown}")
+    print_result({"table": arguments.table, **record}, f"{arguments.table}: {shown}", as_json=arguments.json)
     return 0
-
-
-REGISTER = {"partition": _register}

@@ -6,11 +6,10 @@ INVARIANT  publishing again is harmless: what the topic has is never sent twice.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tablestore_engine.cli.commit_record import exit_status, report_record
-from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.output import print_result, say, write_out
 from tablestore_engine.cli.staged import check_published, get_staged, publish_staged
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
@@ -20,10 +19,8 @@ if TYPE_CHECKING:
     from tablestore_engine.api import Engine
     from tablestore_engine.spi import Publication, Staged
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     either = parser.add_mutually_exclusive_group()
     either.add_argument("--staged", metavar="NAME", help="make this staged snapshot the current one first")
@@ -32,10 +29,9 @@ def _register(parser: argparse.ArgumentParser) -> Run:
         "--reset", metavar="N", type=int, help="repair: a new beginning, snapshots up to N count as published"
     )
     add_brokers(parser)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     dropped = 0
     with open_engine(arguments) as engine:
         if arguments.staged is not None:
@@ -54,13 +50,10 @@ def _run(arguments: argparse.Namespace) -> int:
             f"{arguments.table}: {dropped} messages of a transaction that never ended were dropped; no reader had seen "
             f"them, and what belongs to snapshots after {arguments.reset} is sent again"
         )
-    if arguments.json:
-        more = {} if arguments.reset is None else {"dropped_messages": dropped}
-        print_json({**report_record(report), **more})
-    elif arguments.staged is None and not (report.log and report.log.ranges):
-        write_out(f"{arguments.table}: the log has everything up to snapshot {report.snapshot_id}")
-    else:
-        write_out(f"{arguments.table}: {report.summary()}")
+    more = {} if arguments.reset is None else {"dropped_messages": dropped}
+    is_current = arguments.staged is None and not (report.log and report.log.ranges)
+    text = f"the log has everything up to snapshot {report.snapshot_id}" if is_current else report.summary()
+    print_result({**report_record(report), **more}, f"{arguments.table}: {text}", as_json=arguments.json)
     return exit_status(report)
 
 
@@ -78,6 +71,3 @@ def _check_log(engine: Engine, name: str) -> None:
             why="its option log.system is not kafka",
             fix=f"build it with log_system='kafka'; brokers come from --bootstrap or {KAFKA_ENV}",
         )
-
-
-REGISTER = {"publish": _register}

@@ -6,23 +6,19 @@ INVARIANT  nothing is taken away: later snapshots stay, so no question is asked 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.cli.commit_record import exit_status, expiry_record, log_record
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     wanted = parser.add_mutually_exclusive_group(required=True)
     wanted.add_argument("--to", type=_snapshot_id, metavar="N", help="the snapshot whose rows come back")
     wanted.add_argument("--tag", metavar="NAME", help="the tag whose rows come back")
     parser.add_argument("--master", help="Spark master for large work, as in local[2] or spark://host:7077")
     add_brokers(parser)
-    return _run
 
 
 def _snapshot_id(text: str) -> int:
@@ -31,26 +27,20 @@ def _snapshot_id(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is no snapshot id; name a tag with --tag {text}")
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         report = engine.table(arguments.table).restore(snapshot=arguments.to, tag=arguments.tag)
     meant = f"snapshot {arguments.to}" if arguments.tag is None else f"tag {arguments.tag}"
-    if arguments.json:
-        counts = {"inserted": report.inserted, "updated": report.updated, "deleted": report.deleted}
-        print_json(
-            {
-                "table": arguments.table,
-                "restored": meant,
-                "snapshot": report.snapshot_id,
-                "committed": not report.is_empty,
-                **counts,
-                **log_record(report.log),
-                **expiry_record(report),
-            }
-        )
-    else:
-        write_out(f"{arguments.table}: the rows of {meant}: {report.summary()}")
+    counts = {"inserted": report.inserted, "updated": report.updated, "deleted": report.deleted}
+    record = {
+        "table": arguments.table,
+        "restored": meant,
+        "snapshot": report.snapshot_id,
+        "committed": not report.is_empty,
+        **counts,
+        **log_record(report.log),
+        **expiry_record(report),
+    }
+    text = f"{arguments.table}: the rows of {meant}: {report.summary()}"
+    print_result(record, text, as_json=arguments.json)
     return exit_status(report)
-
-
-REGISTER = {"restore": _register}

@@ -6,23 +6,19 @@ INVARIANT  rollback is the only command that takes history away by number, and d
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.errors import FixRequest
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_rollback(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--to", type=int, required=True, metavar="N", help="the snapshot to go back to")
     parser.add_argument("--yes", action="store_true", help="delete the later snapshots; there is no way back")
-    return _rollback
 
 
-def _rollback(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         table.store.snapshots.get(arguments.to)
@@ -38,18 +34,12 @@ def _rollback(arguments: argparse.Namespace) -> int:
                 fix="add --yes if that is what you want",
             )
         table.rollback(arguments.to)
-    if arguments.json:
-        print_json({"table": arguments.table, "snapshot": arguments.to, "deleted": list(later)})
-    else:
-        write_out(
-            f"{arguments.table}: snapshot {arguments.to} is the newest, {len(later)} later ones are deleted"
-        )
+    record = {"table": arguments.table, "snapshot": arguments.to, "deleted": list(later)}
+    text = f"{arguments.table}: snapshot {arguments.to} is the newest, {len(later)} later ones are deleted"
+    print_result(record, text, as_json=arguments.json)
     return 0
 
 
 def _shown(numbers: tuple[int, ...]) -> str:
     """`snapshot 6`, or `snapshots 6 to 8`."""
     return f"snapshot {numbers[0]}" if len(numbers) == 1 else f"snapshots {numbers[0]} to {numbers[-1]}"
-
-
-REGISTER = {"rollback": _register_rollback}

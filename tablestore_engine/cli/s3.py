@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
-from tablestore_engine.cli.output import print_json, say, write_out
+from tablestore_engine.cli.command_parser import add_data_dir
+from tablestore_engine.cli.output import print_result, say
 from tablestore_engine.devservers.s3_requests import REGION
 from tablestore_engine.devservers.s3_server import (
     S3ServerInfo,
@@ -31,10 +31,6 @@ in the profile:
 {storage}
 in the shell, before dbt or tablestore runs (it exports AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY):
   source {credentials}"""
-
-
-def _folder(arguments: argparse.Namespace) -> Path | None:
-    return Path(arguments.data_dir) if arguments.data_dir else None
 
 
 def _facts(info: S3ServerInfo) -> dict[str, object]:
@@ -65,30 +61,25 @@ def _text(facts: Mapping[str, object]) -> str:
 
 def _print(info: S3ServerInfo | None, *, as_json: bool) -> None:
     facts = None if info is None else _facts(info)
-    if as_json:
-        print_json(facts)
-    else:
-        write_out("not running" if facts is None else _text(facts))
+    print_result(facts, "not running" if facts is None else _text(facts), as_json=as_json)
 
 
 def _start(arguments: argparse.Namespace) -> int:
-    info = start_s3_server(_folder(arguments), port=arguments.port, say=say)
+    info = start_s3_server(arguments.data_dir, port=arguments.port, say=say)
     make_bucket(info, BUCKET)
     _print(info, as_json=arguments.json)
     return 0
 
 
 def _stop(arguments: argparse.Namespace) -> int:
-    stopped = stop_s3_server(_folder(arguments))
-    if arguments.json:
-        print_json({"stopped": stopped})
-    else:
-        write_out("stopped" if stopped else "no S3 server was running")
+    stopped = stop_s3_server(arguments.data_dir)
+    text = "stopped" if stopped else "no S3 server was running"
+    print_result({"stopped": stopped}, text, as_json=arguments.json)
     return 0
 
 
 def _status(arguments: argparse.Namespace) -> int:
-    info = find_s3_server(_folder(arguments))
+    info = find_s3_server(arguments.data_dir)
     _print(info, as_json=arguments.json)
     return 0 if info else 1
 
@@ -96,7 +87,7 @@ def _status(arguments: argparse.Namespace) -> int:
 _ACTIONS = {"start": _start, "stop": _stop, "status": _status}
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     return _ACTIONS[arguments.action](arguments)
 
 
@@ -106,17 +97,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def register(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], int]:
-    """Arguments of `tablestore s3`."""
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=sorted(_ACTIONS))
-    parser.add_argument("--data-dir", help="folder of the server's data (default: in the cache folder)")
+    add_data_dir(parser, "the server's data")
     parser.add_argument(
         "--port",
         type=_port,
         help="start: port on 127.0.0.1 (default: that of the last start, else a free one)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _run
-
-
-REGISTER = {"s3": register}

@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
 
-from tablestore_engine.cli.output import print_json, write_out
+from tablestore_engine.cli.output import print_result
 from tablestore_engine.runtime.resident.process_client import stop_session
 from tablestore_engine.runtime.resident.session_place import IDLE_SECONDS, SessionPlace, place_of
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_session(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("start", "status", "stop"))
     text = f"start: minutes without a command after which it ends (default {IDLE_SECONDS / 60:.0f})"
     parser.add_argument("--idle", type=float, default=IDLE_SECONDS / 60, metavar="MINUTES", help=text)
     parser.add_argument("--json", action="store_true", help="print JSON")
-    return _session
 
 
-def _session(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     place = place_of(Path.cwd())
     if arguments.action == "start":
         place.want(arguments.idle * 60)
     elif arguments.action == "stop":
         stop_session(place)
-    if arguments.json:
-        print_json(_facts(place))
-    else:
-        write_out(_sentence(place))
+    print_result(_facts(place), _sentence(place), as_json=arguments.json)
     return 0
 
 
@@ -50,6 +43,3 @@ def _sentence(place: SessionPlace) -> str:
     keeps += ["dbt"] if place.program() is not None else []
     ends = f"it ends {idle / 60:g} minutes after the last command"
     return f"process {process} keeps {' and '.join(keeps)} for {place.working}; {ends}"
-
-
-REGISTER = {"session": _register_session}

@@ -6,7 +6,7 @@ INVARIANT  JSON and the table come from the same values; the table may leave col
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tablestore_engine.api import ColumnInfo, Engine, Table
 from tablestore_engine.cli.output import (
@@ -21,16 +21,14 @@ from tablestore_engine.cli.output import (
 from tablestore_engine.cli.warehouse_choice import add_place, check_readable, list_databases, open_engine
 from tablestore_engine.spi import DAMAGED, RelationInfo, describe_damage
 
-Run = Callable[[argparse.Namespace], int]
 Record = dict[str, object]
 
 
-def _register_show(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, name="any")
-    return _show
 
 
-def _show(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         if arguments.table is None or "." not in arguments.table:
             _show_list(engine, arguments.table, as_json=arguments.json)
@@ -131,6 +129,3 @@ def _short(value: object) -> object:
     if isinstance(value, Mapping):
         return tuple(f"{key} → {item}" for key, item in value.items())
     return value
-
-
-REGISTER = {"show": _register_show}

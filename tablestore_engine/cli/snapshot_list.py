@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.cli.output import print_json, print_records
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 from tablestore_engine.ui.commit_records import snapshot_record
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_snapshots(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("--last", type=int, metavar="N", help="only the newest N")
-    return _snapshots
 
 
-def _snapshots(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         tags: dict[int, list[str]] = {}
@@ -47,6 +43,3 @@ def _snapshots(arguments: argparse.Namespace) -> int:
 def _int(value: object) -> int:
     assert isinstance(value, int)
     return value
-
-
-REGISTER = {"snapshots": _register_snapshots}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from tablestore_engine.api import SqlResult
 from tablestore_engine.cli.commit_record import exit_status, report_record
@@ -15,11 +15,10 @@ from tablestore_engine.cli.output import print_json, print_table, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 
-Run = Callable[[argparse.Namespace], int]
 _SHOWN_ROWS = 100
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("statement", help="one SQL statement, or - to read it from standard input")
     add_place(parser, name=None)
     text = "duckdb answers a query over tables without a JVM, in DuckDB's SQL (default: spark)"
@@ -30,10 +29,9 @@ def _register(parser: argparse.ArgumentParser) -> Run:
     text = "views and defaults that others stored in the warehouse may run code and read files (else TS1529)"
     parser.add_argument("--trusted-sql", action="store_true", help=text)
     add_brokers(parser)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     statement = sys.stdin.read() if arguments.statement == "-" else arguments.statement
     if not statement.strip():
         raise FixRequest(
@@ -82,6 +80,3 @@ def unique_names(names: Sequence[str]) -> list[str]:
             unique = f"{name}_{number}"
         found.append(unique)
     return found
-
-
-REGISTER = {"sql": _register}

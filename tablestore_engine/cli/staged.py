@@ -7,8 +7,6 @@ INVARIANT  the rule is the engine's (warehouse/gate/gate_rule.py), the same that
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING
 
 from tablestore_engine.cli.command_parser import did_you_mean
@@ -40,20 +38,19 @@ if TYPE_CHECKING:
     from tablestore_engine.api import Engine
     from tablestore_engine.spi import Publication, Staged
 
-Run = Callable[[argparse.Namespace], int]
 _GREEN = "green"
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     words = "[list] [db[.table]] | show|drop|publish db.table [NAME]"
     parser.add_argument("words", metavar=words, nargs="*", help="what to do, and with which staged snapshot")
     parser.add_argument("--force", action="store_true", help="publish it whatever its tests said, and alone")
     add_place(parser, name=None)
     add_brokers(parser)
-    return partial(_run, parser)
 
 
-def _run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
+    parser: argparse.ArgumentParser = arguments.parser
     words = arguments.words
     action, rest = (words[0], words[1:]) if words and words[0] in _ACTIONS else ("list", words)
     if action == "list" and len(rest) > 1:
@@ -234,6 +231,3 @@ def _outcomes_text(item: Staged) -> str:
     green = sum(1 for one in item.counted.values() if one.verdict == _GREEN)
     asked = [test for test in tests_of(item) if test not in item.abstained]
     return f"{green} of {len(asked)} green" if asked else "none"
-
-
-REGISTER = {"staged": _register}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tablestore_engine.api import stream_lags
@@ -33,7 +33,6 @@ def render_metrics(records: Sequence[Record]) -> str:
     return render_families("tablestore_stream", ("table", "follows"), _METRICS, records)
 
 
-Run = Callable[[argparse.Namespace], int]
 _COLUMNS = (
     "table",
     "follows",
@@ -47,14 +46,13 @@ _COLUMNS = (
 )
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, name="any")
     text = "write the figures into this file, for Prometheus, instead of printing them"
     parser.add_argument("--prometheus", metavar="FILE", help=text)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     now_ms = int(time.time() * 1000)
     with open_engine(arguments) as engine:
         found = stream_lags(engine, list_names(engine, arguments.table))
@@ -84,6 +82,3 @@ def _row(record: Mapping[str, object]) -> list[object]:
         str(record["trouble"] or "").partition("\n")[0],
     ]
     return ["" if cell is None else cell for cell in cells]
-
-
-REGISTER = {"streams": _register}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine, split_names
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.row_values import row_dicts
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_system_table(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     parser.add_argument("name", nargs="?", help="files, snapshots …; without it the names of all")
     parser.add_argument("--columns", metavar="a,b", help="only these columns, in this order")
@@ -27,10 +24,9 @@ def _register_system_table(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument(
         "--until", type=int, metavar="N", help="audit_log, binlog: changes up to this snapshot"
     )
-    return _system_table
 
 
-def _system_table(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     """Raises FixRequest TS1947 for two names."""
     place, _, suffix = arguments.table.partition("$")
     if suffix and arguments.name:
@@ -63,6 +59,3 @@ def _system_table(arguments: argparse.Namespace) -> int:
     else:
         print_table(rows.column_names, [tuple(one.values()) for one in records])
     return 0
-
-
-REGISTER = {"system-table": _register_system_table}

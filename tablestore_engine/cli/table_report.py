@@ -8,29 +8,26 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from tablestore_engine.api import Engine
-from tablestore_engine.cli.output import print_json, say, write_lines, write_out
+from tablestore_engine.cli.output import print_result, say, write_lines
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.spi import BROKERS, SYSTEM
 from tablestore_engine.ui.html_report import collect_report, has_trouble, render_report
 
-Run = Callable[[argparse.Namespace], int]
 _STDOUT = "-"
 
 
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     text = "write HTML into this file (default: the name of the table and .html; - for stdout)"
     parser.add_argument("--html", metavar="FILE", nargs="?", const="", required=True, help=text)
     add_place(parser)
     add_brokers(parser)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         report = _collect(engine, arguments.table)
     text = render_report(report)
@@ -39,10 +36,9 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         file = Path(arguments.html or default_file(arguments.table))
         write_whole(file, text)
-        if arguments.json:
-            print_json({"table": arguments.table, "file": str(file), "bytes": len(text)})
-        else:
-            write_out(f"{file}: {arguments.table}, {len(text):,} bytes")
+        said = f"{file}: {arguments.table}, {len(text):,} bytes"
+        record = {"table": arguments.table, "file": str(file), "bytes": len(text)}
+        print_result(record, said, as_json=arguments.json)
     if has_trouble(report):
         say("a part of the table cannot be read: the report has the code and the fix")
         return 1
@@ -74,6 +70,3 @@ def write_whole(file: Path, text: str) -> None:
             why=error.strerror or str(error),
             fix="name a file in a folder that exists and that this user may write to",
         ) from error
-
-
-REGISTER = {"report": _register}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from datetime import timedelta
 
 from tablestore_engine.cli.expire import duration_ms
 from tablestore_engine.cli.output import print_json, print_table, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, open_engine
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_tag(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="create|delete|list")
     create = actions.add_parser("create", help="name a snapshot", description="Name a snapshot.")
     add_place(create)
@@ -27,10 +24,9 @@ def _register_tag(parser: argparse.ArgumentParser) -> Run:
     add_place(delete)
     delete.add_argument("name", help="name of the tag")
     add_place(actions.add_parser("list", help="tags and their snapshots", description="Tags of a table."))
-    return _tag
 
 
-def _tag(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         table = engine.table(arguments.table)
         if arguments.action == "create":
@@ -49,6 +45,3 @@ def _tag(arguments: argparse.Namespace) -> int:
     else:
         print_table(("tag", "snapshot"), list(tags.items()))
     return 0
-
-
-REGISTER = {"tag": _register_tag}

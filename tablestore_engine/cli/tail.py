@@ -13,7 +13,7 @@ import json
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -30,13 +30,12 @@ from tablestore_engine.runtime.moments import parse_moment
 from tablestore_engine.stream.open_stream import NOW, ReadMode
 from tablestore_engine.stream.startup_mode import StartupMode
 
-Run = Callable[[argparse.Namespace], int]
 _KIND, _ID = "_row_kind", "_snapshot_id"
 _LINES = 1_000  # rows between two looks at who reads
 _INTERVAL_S = 0.5
 
 
-def _register_tail(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser)
     text = "where to begin (default: the table's scan.mode, else latest: only what comes from now on)"
     parser.add_argument("--from", dest="mode", choices=list(StartupMode), help=text)
@@ -57,10 +56,9 @@ def _register_tail(parser: argparse.ArgumentParser) -> Run:
     parser.add_argument("--remove-normalize", action="store_true", help=text)
     text = f"how often to look for changes (default {_INTERVAL_S})"
     parser.add_argument("--interval", type=float, default=_INTERVAL_S, metavar="SECONDS", help=text)
-    return _tail
 
 
-def _tail(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     pager = _Pager(_page_of(arguments), as_json=arguments.json)
     with open_engine(arguments) as engine:
         stream = _open(engine.table(arguments.table), arguments, pager)
@@ -187,6 +185,3 @@ def _plain_line(row: dict[str, object], encoding: str | None) -> str:
     cells = [f"{name}={to_text(value)}" for name, value in row.items() if name not in (_ID, _KIND)]
     snapshot = "-" if row[_ID] is None else row[_ID]  # a row of an eventual log that came before its snapshot
     return shown("  ".join([f"{snapshot} {row[_KIND]}", *cells]).replace("\n", " "), encoding)
-
-
-REGISTER = {"tail": _register_tail}

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_brokers, add_place, open_engine
@@ -15,18 +15,15 @@ from tablestore_engine.spi import SYSTEM, stopped_by_signals
 from tablestore_engine.ui.page_answers import PageAnswers
 from tablestore_engine.ui.page_server import PageServer
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--port", type=int, default=0, metavar="N", help="port (default: a free one)")
     parser.add_argument("--no-open", action="store_true", help="print the address, open no browser")
     add_place(parser, name=None)
     add_brokers(parser)
-    return _run
 
 
-def _run(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine, stopped_by_signals() as stop:
         server = PageServer(PageAnswers(engine, SYSTEM.now_ms), arguments.port)
         serving = threading.Thread(target=server.serve_forever, name="page", daemon=True)
@@ -50,6 +47,3 @@ def _run(arguments: argparse.Namespace) -> int:
 def has_desktop(environ: Mapping[str, str], platform: str) -> bool:
     """Whether a browser has a window to open: one in the terminal would take the place of this command."""
     return platform == "darwin" or bool(environ.get("DISPLAY") or environ.get("WAYLAND_DISPLAY"))
-
-
-REGISTER = {"ui": _register}

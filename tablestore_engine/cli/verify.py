@@ -6,22 +6,18 @@ INVARIANT  it reads only, goes on past damaged tables, and its exit status is 1 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 
 from tablestore_engine.api import Engine
 from tablestore_engine.cli.output import print_json, say, write_out
 from tablestore_engine.cli.warehouse_choice import add_place, list_names, open_engine
 from tablestore_engine.spi import DAMAGED, describe_damage
 
-Run = Callable[[argparse.Namespace], int]
 
-
-def _register_verify(parser: argparse.ArgumentParser) -> Run:
+def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_place(parser, name="any")
-    return _verify
 
 
-def _verify(arguments: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     with open_engine(arguments) as engine:
         found = {name: _problems(engine, name) for name in list_names(engine, arguments.table)}
     if arguments.json:
@@ -42,6 +38,3 @@ def _problems(engine: Engine, name: str) -> tuple[str, ...]:
         return engine.table(name).verify()
     except DAMAGED as damage:
         return (describe_damage(damage),)
-
-
-REGISTER = {"verify": _register_verify}

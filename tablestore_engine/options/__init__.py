@@ -31,33 +31,3 @@ from tablestore_engine.options.table_options import (
     is_of_log,
 )
 from tablestore_engine.options.time_format import DEFAULT_FORMAT, TimeFormat, parse_time_format
-
-__all__ = [
-    "AGGREGATE_FUNCTIONS",
-    "DEFAULT_FORMAT",
-    "DEFAULT_FUNCTION",
-    "GIVEN_ONCE",
-    "MERGE_ENGINES",
-    "OPTIONS",
-    "REFUSED",
-    "FieldKey",
-    "FieldOptions",
-    "Option",
-    "OptionSet",
-    "OptionType",
-    "Scope",
-    "StatsMode",
-    "TimeFormat",
-    "check_expiration_strategy",
-    "check_options",
-    "column_of_index_option",
-    "current_names",
-    "is_credential",
-    "is_of_log",
-    "parse_duration_ms",
-    "parse_field_key",
-    "parse_size_bytes",
-    "parse_stats_mode",
-    "parse_time_format",
-    "stored_text",
-]

@@ -17,7 +17,7 @@ _SPARK_SHOWN = "shortens a text of Spark for users, and leaves out what was said
 _SPARK, _KAFKA = "tablestore_engine/spark", "tablestore_engine/log/kafka"
 # module::function, and why nothing but a text or a code of a foreign library can be asked
 EXCEPTIONS = {
-    "tablestore_engine/cli/connect.py::_say_once": "whether a line is printed again; no other step depends on it",
+    "tablestore_engine/cli/sync.py::_say_once": "whether a line is printed again; no other step depends on it",
     "tablestore_engine/store/rows/conformed_rows.py::_has_word": "whether a value is printed twice; nothing else",
     "tablestore_engine/ingest/decoded_messages.py::note": "a KeyError of Python has its key in args alone; it is shown",
     "tablestore_engine/fileio/object_errors.py::read_answer": "obstore gives the answer of a store as text alone",

@@ -99,7 +99,7 @@ def test_dbt_init_says_how_to_get_the_address_of_a_broker() -> None:
     (line,) = [one for one in prompts.splitlines() if one.startswith("brokers")]
     assert re.findall("`tablestore ([a-z]+ [a-z]+)`", line) == ["broker start", "broker url"]
     parser = argparse.ArgumentParser()
-    broker.register(parser)
+    broker.add_arguments(parser)
     assert {parser.parse_args([word]).action for word in ("start", "url")} == {"start", "url"}
     assert answers["brokers"] == "none"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.cli.sql import REGISTER
+from tablestore_engine.cli import sql
 from tablestore_engine.cli.warehouse_choice import find_warehouse, open_engine
 from tablestore_engine.cli.warehouse_folder import is_adoptable, our_users
 from tablestore_engine.errors import FixRequest
@@ -47,7 +47,7 @@ def test_trusted_sql_reaches_the_engine(tmp_path: Path) -> None:
     (tmp_path / "demo.db").mkdir()
     for words, wanted in (([], False), (["--trusted-sql"], True)):
         parser = argparse.ArgumentParser()
-        REGISTER["sql"](parser)
+        sql.add_arguments(parser)
         arguments = parser.parse_args(["select 1", "--warehouse", str(tmp_path), *words])
         with open_engine(arguments) as engine:
             assert engine._warehouse.spark.trusted_sql is wanted

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 
 from tablestore_engine.api.database_sync import SyncReport, SyncSpec
-from tablestore_engine.cli import connect
+from tablestore_engine.cli import sync
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.ingest.ingest_spec import IngestReport
 
@@ -63,12 +63,12 @@ def _follow(monkeypatch: pytest.MonkeyPatch, rounds: tuple[SyncReport, ...]) -> 
     def given(_: object = None) -> Iterator[threading.Event]:
         yield stop
 
-    monkeypatch.setattr(connect, "sync_database", one_round)
-    monkeypatch.setattr(connect, "_find_running", lambda _: None)
-    monkeypatch.setattr(connect, "open_engine", given)
-    monkeypatch.setattr(connect, "stopped_by_signals", given)
+    monkeypatch.setattr(sync, "sync_database", one_round)
+    monkeypatch.setattr(sync, "_find_running", lambda _: None)
+    monkeypatch.setattr(sync, "open_engine", given)
+    monkeypatch.setattr(sync, "stopped_by_signals", given)
     parser = argparse.ArgumentParser()
-    run = connect._register_sync(parser)
+    sync.add_arguments(parser)
     arguments = parser.parse_args(["name", "--into", "demo", "--follow", "--interval", "0"])
     arguments.json = False
-    return run(arguments), asked
+    return sync.run(arguments), asked
