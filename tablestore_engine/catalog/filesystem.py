@@ -67,7 +67,6 @@ class FilesystemCatalog:
 
     @property
     def views(self) -> ViewStore:
-        """The views of the warehouse."""
         return ViewStore(self.fileio, self.warehouse)
 
     @property

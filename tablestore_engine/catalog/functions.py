@@ -69,8 +69,6 @@ def decode_function(data: bytes, path: str, identifier: Identifier) -> FunctionD
 
 @dataclass(frozen=True)
 class FunctionStore:
-    """The functions of one warehouse."""
-
     fileio: FileIO
     warehouse: str
 

@@ -41,8 +41,6 @@ class LeftLog:
 
 @dataclass(frozen=True)
 class LeftLogStore:
-    """Of one warehouse."""
-
     fileio: FileIO
     warehouse: str
 

@@ -46,8 +46,6 @@ _WATERMARK = "watermark-"
 
 
 class NameLookup:
-    """Names of one warehouse."""
-
     def __init__(
         self,
         catalog: FilesystemCatalog,
@@ -108,7 +106,6 @@ class NameLookup:
         return self._tables.knows(database)
 
     def list_databases(self) -> frozenset[str]:
-        """In which a name can be a relation."""
         return frozenset((*self._catalog.list_databases(), SYSTEM_DATABASE))
 
     def near_hint(self, database: str, name: str) -> str:

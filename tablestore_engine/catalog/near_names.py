@@ -23,34 +23,22 @@ _SHOWN = 10
 
 
 class KnownNames(Protocol):
-    """What a catalog knows of its names."""
+    @property
+    def warehouse(self) -> str: ...
 
     @property
-    def warehouse(self) -> str:
-        """Its address."""
-        ...
+    def fileio(self) -> FileIO: ...
 
     @property
-    def fileio(self) -> FileIO:
-        """Its files."""
-        ...
+    def views(self) -> ViewStore: ...
 
-    @property
-    def views(self) -> ViewStore:
-        """Its views."""
-        ...
-
-    def list_databases(self) -> tuple[str, ...]:
-        """Sorted."""
-        ...
+    def list_databases(self) -> tuple[str, ...]: ...
 
     def list_tables(self, database: str) -> tuple[str, ...]:
         """Sorted; empty when the database is missing."""
         ...
 
-    def is_table(self, identifier: Identifier) -> bool:
-        """Whether a table has the name."""
-        ...
+    def is_table(self, identifier: Identifier) -> bool: ...
 
 
 def find_near_name(

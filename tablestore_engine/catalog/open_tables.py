@@ -76,7 +76,6 @@ class OpenTables:
         return made
 
     def knows(self, database: str) -> bool:
-        """Whether a table of it is open."""
         with self._lock:
             return any(one.database == database for one, _ in self._stores)
 

@@ -125,7 +125,6 @@ class Overrides:
     seen: SeenStates | None = None
 
     def version(self, database: str, name: str) -> TableVersion | None:
-        """The override of a name, if there is one."""
         return self.states.get((database, name))
 
     def note(self, database: str, name: str, found: ResolvedName, *, is_constant: bool = False) -> None:

@@ -29,7 +29,6 @@ class SeenStates:
         return self._stores.get(identifier)
 
     def put(self, identifier: Identifier, store: TableStore) -> None:
-        """A table was looked at."""
         self._stores[identifier] = store
 
     def forget(self, identifier: Identifier) -> None:

@@ -24,7 +24,6 @@ class MadeBranch:
 
 
 def has_branch(main: TableStore, name: str) -> bool:
-    """Whether the table is there and has the branch."""
     from tablestore_engine.store.branches.branch_list import is_branch
 
     context = main.context

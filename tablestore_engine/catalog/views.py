@@ -64,8 +64,6 @@ def decode_view(data: bytes, path: str) -> ViewDefinition:
 
 @dataclass(frozen=True)
 class ViewStore:
-    """The views of one warehouse."""
-
     fileio: FileIO
     warehouse: str
 

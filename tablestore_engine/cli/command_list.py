@@ -113,7 +113,6 @@ def _groups(plugins: Mapping[str, str]) -> Iterator[tuple[str, Mapping[str, str]
 
 
 def unknown_command(word: str, names: Iterable[str]) -> str:
-    """What is unknown, with the nearest name."""
     near = get_close_matches(word, list(names), n=1)
     hint = f"did you mean {near[0]}? " if near else ""
     return f"tablestore: there is no command {word!r}\n{hint}tablestore --help lists the commands"

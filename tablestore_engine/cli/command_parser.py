@@ -62,7 +62,6 @@ def did_you_mean(word: str, names: Iterable[str]) -> str:
 
 
 def _options(parser: argparse.ArgumentParser) -> Iterator[str]:
-    """Of the parser and of the commands below it."""
     for action in parser._actions:
         yield from action.option_strings
         if isinstance(action, argparse._SubParsersAction):

@@ -33,7 +33,6 @@ def expiry_record(report: WriteReport | CompactReport) -> dict[str, object]:
 
 
 def report_record(report: WriteReport) -> dict[str, object]:
-    """What a commit or a publishing did."""
     return {
         "table": str(report.table),
         "snapshot": report.snapshot_id,

@@ -64,7 +64,6 @@ def parse_partition(words: Sequence[str]) -> dict[str, str]:
 
 
 def compact_record(report: CompactReport) -> dict[str, object]:
-    """What a compaction did."""
     return {
         "table": str(report.table),
         "snapshot": report.snapshot_id,

@@ -64,7 +64,6 @@ class ExpiredTable:
     is_gone: bool
 
     def lines(self) -> list[str]:
-        """For people."""
         found = [one.line for one in self.report.staged]
         said = "would be deleted" if self.is_dry else "is deleted"
         found += [f"{self.table}: tag {name} {said}: its time is over" for name in self.report.tags]
@@ -73,7 +72,6 @@ class ExpiredTable:
         return [*found, f"{self.table}: {_summary(self.report, is_dry=self.is_dry)}"]
 
     def record(self) -> dict[str, object]:
-        """For programs."""
         report = self.report
         common = {
             "table": self.table,

@@ -101,7 +101,6 @@ def find_registers() -> Mapping[str, Register]:
 
 
 def make_parser(name: str, register: Register) -> tuple[argparse.ArgumentParser, Run]:
-    """The parser of a command, and what runs it."""
     text = ENTRIES[name].text if name in ENTRIES else None
     parser = CommandParser(prog=f"tablestore {name}", description=text)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")

@@ -93,7 +93,6 @@ def _show(
 
 
 def orphan_record(name: str, report: OrphanReport) -> dict[str, object]:
-    """For programs."""
     return {
         "table": name,
         "deleted": report.is_deleted,

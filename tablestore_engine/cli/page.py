@@ -16,7 +16,6 @@ PAGE_ROWS = 100
 
 
 def add_page(parser: argparse.ArgumentParser) -> None:
-    """--limit, --all."""
     either = parser.add_mutually_exclusive_group()
     text = f"only the newest N rows (default: {PAGE_ROWS}, with --json all)"
     either.add_argument("--limit", type=_count, metavar="N", help=text)

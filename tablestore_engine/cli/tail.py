@@ -110,7 +110,6 @@ class _Pager:
         return self._write(batch)
 
     def flush(self) -> bool:
-        """The same."""
         self.is_past = False
         rows, self._newest = self._newest, NewestRows(None)
         if rows.note is not None:

@@ -92,5 +92,4 @@ class _Bar(Meter):
 
 
 def command_progress(*, as_json: bool) -> WorkProgress:
-    """Of this process."""
     return progress_for(sys.stderr, as_json=as_json)

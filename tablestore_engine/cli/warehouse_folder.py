@@ -61,7 +61,6 @@ def find_folder(here: Path, users: frozenset[int], owner_of: Callable[[Path], in
 
 
 def _require_owner(folder: Path, users: frozenset[int], owner_of: Callable[[Path], int]) -> None:
-    """Of the warehouse, and of the folder that it lies in."""
     for one in (folder, folder.parent):
         owner = owner_of(one)
         if not is_adoptable(owner, users):

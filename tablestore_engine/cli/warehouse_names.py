@@ -56,17 +56,14 @@ def list_snapshots_of(warehouse: Path, table: str) -> list[str]:
 
 
 def list_tags_of(warehouse: Path, table: str) -> list[str]:
-    """Names of tags."""
     return _without("tag-", _listed(Path(_layout(warehouse, table).tag_dir)))
 
 
 def list_consumers_of(warehouse: Path, table: str) -> list[str]:
-    """Ids of consumers."""
     return _without("consumer-", _listed(Path(_layout(warehouse, table).consumer_dir)))
 
 
 def list_staged_of(warehouse: Path, table: str) -> list[str]:
-    """Names of staged snapshots."""
     return _without(STAGED_FOLDER, _folders(Path(_layout(warehouse, table).branches_dir)))
 
 

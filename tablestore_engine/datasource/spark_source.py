@@ -63,7 +63,6 @@ class TablestoreWriter(DataSourceArrowWriter):
         self._write, self._name = write, f"batch-{SYSTEM.new_uuid()}"
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        """In a task."""
         return StagedMessage(None, self._write.stage(self._write.folder(self._name), iterator))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:

@@ -38,7 +38,6 @@ class BrokerNode:
 
     @property
     def properties(self) -> Path:
-        """Its settings."""
         return self.folder / "server.properties"
 
     @property
@@ -48,7 +47,6 @@ class BrokerNode:
 
     @property
     def log(self) -> Path:
-        """What it prints."""
         return self.folder / "broker.log"
 
     @property
@@ -58,7 +56,6 @@ class BrokerNode:
 
 
 def nodes_of(folder: Path, count: int) -> tuple[BrokerNode, ...]:
-    """Those of a data folder."""
     if count == 1:
         return (BrokerNode(1, folder),)
     return tuple(BrokerNode(number, folder / f"node-{number}") for number in range(1, count + 1))

@@ -47,7 +47,6 @@ class BrokerState:
     nodes: Mapping[int, NodeProcess]
 
     def with_node(self, number: int, process: NodeProcess) -> BrokerState:
-        """And this one."""
         return replace(self, nodes={**self.nodes, number: process})
 
 

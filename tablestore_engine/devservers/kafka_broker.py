@@ -249,8 +249,6 @@ def _folder(data_dir: Path | None, runtime: Runtime) -> Path:
 
 @dataclass(frozen=True)
 class _Tools:
-    """What a broker is started with."""
-
     java: str
     jars: Path
     certificates: Certificates | None

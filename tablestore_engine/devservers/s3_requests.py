@@ -61,7 +61,6 @@ def sign(
     body: bytes = b"",
     region: str = REGION,
 ) -> dict[str, str]:
-    """Headers of a request."""
     when = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     content = hashlib.sha256(body).hexdigest()
     headers = f"host:{address}\nx-amz-content-sha256:{content}\nx-amz-date:{when}\n"

@@ -72,7 +72,6 @@ class ClusterInfo:
 
     @property
     def workers(self) -> tuple[ServerProcess, ...]:
-        """Those that run."""
         return tuple(one for one in self.processes if one.name != "master")
 
 

@@ -29,7 +29,6 @@ class FoundKeys:
 
     @property
     def shown(self) -> str:
-        """For a message."""
         more = len(self.foreign) - _NAMES_SHOWN
         return ", ".join(self.foreign[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 

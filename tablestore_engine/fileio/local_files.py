@@ -28,7 +28,6 @@ def fsync_folder(path: str) -> None:
 
 
 def parent(path: str) -> str:
-    """The folder of a path."""
     return path.rpartition("/")[0] or "/"
 
 

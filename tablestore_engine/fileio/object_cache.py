@@ -102,7 +102,6 @@ class CachedFileIO:
     # reading -------------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        """As FileIO."""
         if not is_immutable(path):
             return self.inner.read(path)
         known = self._find(path)
@@ -113,7 +112,6 @@ class CachedFileIO:
         return data
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """As FileIO."""
         if not is_immutable(path):
             return self.inner.open_input(path)
 
@@ -127,43 +125,34 @@ class CachedFileIO:
         return open_object(read_end, lambda ranges: self.inner.read_ranges(path, ranges))
 
     def list(self, path: str) -> Sequence[FileStatus]:
-        """As FileIO."""
         return self.inner.list(path)
 
     def exists(self, path: str) -> bool:
-        """As FileIO."""
         return self.inner.exists(path)
 
     def exists_file(self, path: str) -> bool:
-        """As FileIO."""
         return self.inner.exists_file(path)
 
     def size(self, path: str) -> int:
-        """As FileIO."""
         return self.inner.size(path)
 
     # writing -------------------------------------------------------------------------------------
 
     def mkdirs(self, path: str) -> None:
-        """As FileIO."""
         self.inner.mkdirs(path)
 
     def write(self, path: str, data: bytes) -> None:
-        """As FileIO."""
         self.inner.write(path, data)
         if is_immutable(path):
             self._remember(path, data)
 
     def create_exclusive(self, path: str, data: bytes, *, check: Callable[[], None] | None = None) -> bool:
-        """As FileIO."""
         return self.inner.create_exclusive(path, data, check=check)
 
     def replace(self, path: str, data: bytes) -> None:
-        """As FileIO."""
         self.inner.replace(path, data)
 
     def copy(self, source: str, target: str) -> None:
-        """As FileIO."""
         self.inner.copy(source, target)
 
     @contextlib.contextmanager
@@ -176,19 +165,15 @@ class CachedFileIO:
             self._put(path, tee.tell(), tee.end)
 
     def delete(self, path: str) -> None:
-        """As FileIO."""
         self.inner.delete(path)
 
     def delete_many(self, paths: Sequence[str]) -> None:
-        """As FileIO."""
         self.inner.delete_many(paths)
 
     def delete_tree(self, path: str) -> None:
-        """As FileIO."""
         self.inner.delete_tree(path)
 
     def run_together(self, calls: Sequence[Callable[[], T]]) -> Sequence[T]:
-        """As FileIO."""
         return self.inner.run_together(calls)
 
     def _remember(self, path: str, data: bytes) -> None:
@@ -228,11 +213,9 @@ class _Tee(io.RawIOBase):
 
     @property
     def end(self) -> bytes:
-        """The last bytes."""
         return bytes(self._end)
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def tell(self) -> int:
@@ -240,7 +223,6 @@ class _Tee(io.RawIOBase):
         return self._written
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]  # typeshed's buffer is wider
-        """All of them."""
         block = bytes(data)
         self._sink.write(block)
         self._written += len(block)

@@ -32,11 +32,9 @@ class ObjectInput(io.RawIOBase):
         self._fetched: list[tuple[int, bytes]] = []
 
     def readable(self) -> bool:
-        """Yes."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
         return True
 
     def tell(self) -> int:
@@ -44,7 +42,6 @@ class ObjectInput(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """As of files."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
         self._at = max(base + offset, 0)
         return self._at
@@ -82,7 +79,6 @@ class ObjectInput(io.RawIOBase):
         return self._read_ranges([(start, end)])[0] if found is None else found
 
     def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]  # typeshed's buffer is wider
-        """As of files."""
         data = self.read(len(buffer))
         buffer[: len(data)] = data
         return len(data)

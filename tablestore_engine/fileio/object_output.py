@@ -45,7 +45,6 @@ class ObjectOutput(io.RawIOBase):
     _open: Upload | None
 
     def writable(self) -> bool:
-        """Yes."""
         return True
 
     def tell(self) -> int:
@@ -53,7 +52,6 @@ class ObjectOutput(io.RawIOBase):
         return self._written
 
     def write(self, data: bytes, /) -> int:  # type: ignore[override]  # typeshed's buffer is wider
-        """All of them."""
         block = bytes(data)
         self._written += len(block)
         if self._open is not None:
@@ -88,7 +86,6 @@ class ObjectOutput(io.RawIOBase):
             return False
 
     def abort(self) -> None:
-        """No object appears."""
         upload, self._open = self._open, None
         if upload is not None:
             error = InterruptedError("aborted")

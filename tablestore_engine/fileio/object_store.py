@@ -66,7 +66,6 @@ class ObjectFileIO:
 
     @property
     def conditional(self) -> ObjectFileIO:
-        """Itself."""
         return self
 
     def __reduce__(self) -> tuple[type[ObjectFileIO], tuple[StoreAddress]]:
@@ -116,7 +115,6 @@ class ObjectFileIO:
         return self._retries.repeat(path, lambda: self._read_end(key, count))
 
     def read_ranges(self, path: str, ranges: Sequence[Range]) -> Sequence[bytes]:
-        """A request for each range."""
         key = self._key(path)
         return self.run_together([partial(self._read_range, path, key, one) for one in ranges])
 

@@ -110,7 +110,6 @@ class StoreAddress:
 
 
 def is_object_store(address: str) -> bool:
-    """Whether the scheme of an address is one of these."""
     return address.partition(":")[0].lower() in _SCHEMES and "://" in address
 
 

@@ -55,7 +55,6 @@ def encode_bitmaps(values: Mapping[Value, BitMap], nulls: BitMap, rows: int, cod
 
 
 def _blocks(entries: list[tuple[Value, int, int]], code: str) -> list[tuple[Value, bytes]]:
-    """First value and bytes of each block."""
     found: list[tuple[Value, list[bytes]]] = []
     size = 0
     for value, offset, length in entries:
@@ -84,7 +83,6 @@ class BitmapIndex:
     counted: int | None = None  # entries of the one list of version 1
 
     def holds(self, value: Value) -> bool:
-        """Whether a row has the value."""
         if self.counted is not None:
             return value in self._listed
         at = bisect_right(self.first, value) - 1

@@ -24,8 +24,6 @@ Hashes = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class BloomFilter:
-    """A filter that was read."""
-
     functions: int
     bits: npt.NDArray[np.uint8]
 
@@ -47,12 +45,10 @@ class BloomFilterBuilder:
         self._bits = np.zeros(bits, np.bool_)
 
     def add(self, hashes: Hashes) -> None:
-        """Values by their hashes."""
         for places in _places(hashes, self._functions, len(self._bits)):
             self._bits[places] = True
 
     def encode(self) -> bytes:
-        """The bytes of the index."""
         return (
             self._functions.to_bytes(_COUNT_BYTES, "big")
             + np.packbits(self._bits, bitorder="little").tobytes()

@@ -130,7 +130,6 @@ class ChunkChecksums:
 
 
 def chunk_text_length(chunks: int) -> int:
-    """Characters of ChunkChecksums.to_text."""
     return len(base64.b64encode(bytes(12 * (chunks + 1))))
 
 

@@ -147,7 +147,6 @@ def _check_place(schema: TableSchema, field: DataField) -> None:
 
 
 def option_key(column: str) -> str:
-    """The option that sets the default of the column."""
     return f"fields.{column}.{_OPTION}"
 
 

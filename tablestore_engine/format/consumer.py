@@ -29,7 +29,6 @@ class Consumer:
 
 
 def encode_consumer(consumer: Consumer) -> bytes:
-    """The file."""
     out: dict[str, object] = {_NEXT: consumer.next_snapshot}
     if consumer.position is not None:
         out[_POSITION] = consumer.position

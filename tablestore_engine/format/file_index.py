@@ -41,7 +41,6 @@ class FileIndex:
 
 
 def encode_file_index(indexes: Indexes) -> bytes:
-    """All indexes of one data file."""
     names = [(_encode_text(column), kinds) for column, kinds in indexes.items()]
     size = _FIXED.size + 4 + 4
     size += sum(

@@ -17,7 +17,6 @@ _STORED = np.dtype(">i4")
 
 
 def encode_hashes(hashes: Hashes) -> bytes:
-    """The bytes of a file."""
     return hashes.astype(_STORED).tobytes()
 
 

@@ -111,7 +111,6 @@ class TableLayout:
 
     @property
     def tag_dir(self) -> str:
-        """Directory of tags."""
         return f"{self.root}/tag"
 
     def tag_path(self, name: str) -> str:
@@ -121,7 +120,6 @@ class TableLayout:
 
     @property
     def consumer_dir(self) -> str:
-        """Directory of consumers."""
         return f"{self.root}/consumer"
 
     def consumer_path(self, consumer_id: str) -> str:

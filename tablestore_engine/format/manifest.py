@@ -152,7 +152,6 @@ def merge_entry(known: ManifestEntry | None, entry: ManifestEntry) -> ManifestEn
 
 
 def stats_to_record(stats: SimpleStats) -> dict[str, object]:
-    """A SimpleStats record."""
     return {
         "_MIN_VALUES": stats.min_values,
         "_MAX_VALUES": stats.max_values,

@@ -96,7 +96,6 @@ def relax_nested(schema: TableSchema, path: NestedPath) -> TableSchema:
 
 
 def has_nested(schema: TableSchema, path: NestedPath) -> bool:
-    """Whether there is such a field."""
     try:
         describe_nested(schema, path, None)
     except NotFound:
@@ -123,7 +122,6 @@ def _changed(
 def _edited(
     type_: DataType, path: NestedPath, at: int, change: str, edit: Callable[[_Fields], _Fields]
 ) -> DataType:
-    """The type at path[:at], with the ROW at path[:-1] edited."""
     part, is_inside = path[at].lower(), at < len(path) - 1
     if type_.root == "ROW":
         if not is_inside:

@@ -49,7 +49,6 @@ class PartitionSpec:
         )
 
     def encode(self, values: Sequence[object]) -> bytes:
-        """The bytes in manifests of these values."""
         return encode_partition(values, self.types)
 
     def decode(self, data: bytes) -> tuple[object, ...]:

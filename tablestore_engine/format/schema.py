@@ -79,7 +79,6 @@ class TableSchema:
 
     @property
     def is_keyed(self) -> bool:
-        """Whether the table has a primary key."""
         return bool(self.primary_keys)
 
     def field(self, name: str) -> DataField:

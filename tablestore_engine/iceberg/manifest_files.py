@@ -81,12 +81,10 @@ class ManifestFacts:
 
     @property
     def files(self) -> int:
-        """All live files."""
         return self.added_files + self.existing_files
 
     @property
     def rows(self) -> int:
-        """Rows of all live files."""
         return self.added_rows + self.existing_rows
 
 
@@ -98,7 +96,6 @@ def encode_iceberg_manifest(
     version: int,
     snapshot_id: int,
 ) -> bytes:
-    """A manifest of these files."""
     header = {
         "schema": json.dumps(iceberg_schema(schema)),
         "schema-id": str(schema.id),
@@ -194,7 +191,6 @@ class _EntryCodecs:
         )
 
     def encode(self, listed: ListedFile, content: int, snapshot_id: int) -> bytes:
-        """One entry."""
         one = listed.file
         head = {
             "status": _ADDED if one.snapshot_id == snapshot_id else _EXISTING,

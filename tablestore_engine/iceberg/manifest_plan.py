@@ -19,8 +19,6 @@ MANIFESTS_MAX = 16  # small ones of a kind
 
 @dataclass(frozen=True)
 class Manifest:
-    """One with its files."""
-
     facts: ManifestFacts
     files: tuple[IcebergFile, ...]
 

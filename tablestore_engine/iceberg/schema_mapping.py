@@ -76,7 +76,6 @@ def check_iceberg(schema: TableSchema, older: Callable[[], Iterable[TableSchema]
 
 
 def iceberg_schema(schema: TableSchema) -> dict[str, object]:
-    """The JSON of a schema."""
     keys = schema.fields_of(schema.primary_keys)
     fields = [_field(one, required=one.name in schema.primary_keys) for one in schema.fields]
     out: dict[str, object] = {"type": "struct", "schema-id": schema.id, "fields": fields}

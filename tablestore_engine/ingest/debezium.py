@@ -187,7 +187,6 @@ class DebeziumJson:
         return next((begin for begin in self.known if text.startswith(begin)), None)
 
     def key_names(self, key: bytes | None) -> tuple[str, ...]:
-        """Of a key that is an object."""
         return tuple(self._key(key)[0] or ())
 
     def _key(self, key: bytes | None) -> tuple[Row | None, Wires | None]:

@@ -31,7 +31,6 @@ class DecodedRows:
     numbers: npt.NDArray[np.int64]
 
     def without(self, numbers: npt.NDArray[np.int64]) -> DecodedRows:
-        """No rows of these messages."""
         keep = ~np.isin(self.numbers, numbers)
         if keep.all():
             return self
@@ -73,12 +72,10 @@ class DecodedMessages:
             self.tables[table] = min(number, self.tables.get(table, number))
 
     def meet_key(self, names: tuple[str, ...], number: int) -> None:
-        """A message with a row, and with such a key."""
         if names:
             self.keys[names] = min(number, self.keys.get(names, number))
 
     def add(self, other: DecodedMessages) -> None:
-        """Of other messages of the batch."""
         self.parts += other.parts
         self.dead += other.dead
         self.ignored += other.ignored

@@ -43,7 +43,6 @@ class _Spot:
     before: str | None = None
 
     def text(self) -> str:
-        """As a position."""
         said = {"file": self.file, "byte": self.byte, "tail": self.tail, "files": self.files}
         noted = said if self.before is None else {**said, "before": self.before}
         return json.dumps(noted, ensure_ascii=False, separators=(",", ":"))
@@ -74,7 +73,6 @@ def _sum(name: str, size: int) -> str:
 
 
 def _sums(files: Mapping[str, int]) -> str:
-    """One by one, or of all."""
     told = "".join(_sum(name, size) for name, size in files.items())
     return told if len(files) <= _LISTED_MAX else _OF_ALL + hashlib.sha256(told.encode()).hexdigest()[:16]
 
@@ -102,7 +100,6 @@ class FileSource:
 
     @property
     def title(self) -> str:
-        """As MessageSource."""
         return f"files {self._path}"
 
     @property
@@ -111,7 +108,6 @@ class FileSource:
         return ""
 
     def begin(self) -> str:
-        """As MessageSource."""
         return _Spot("", 0).text()
 
     def ends(self) -> str:
@@ -139,7 +135,6 @@ class FileSource:
                 raise self._changed(f"{spot.file} is not what it was up to byte {spot.byte}")
 
     def is_at(self, position: str, end: str) -> bool:
-        """As MessageSource."""
         at, last = _spot(position, self.title), _spot(end, self.title)
         return (at.file, at.byte) >= (last.file, last.byte)
 
@@ -155,7 +150,6 @@ class FileSource:
         wait_s: float,
         most_s: float | None = None,  # noqa: ARG002 - the port's; files have ends
     ) -> RawMessages:
-        """As MessageSource: lines of one file."""
         spot = _spot(position, self.title)
         with explained(str(self._path)):
             files = self._files()

@@ -214,7 +214,6 @@ class IngestReport:
         return told if self.is_complete else f"{told} · stopped before the end"
 
     def record(self) -> dict[str, object]:
-        """As JSON has it."""
         return {
             "table": self.into,
             "source": self.source,

@@ -70,7 +70,6 @@ class MessageDecoder:
     rules: ReadRules
 
     def decode(self, raw: RawMessages) -> DecodedMessages:
-        """All messages of a batch."""
         changes = DecodedMessages()
         groups: dict[int, _MeaningGroup] = {}
         self._chunk(raw, 0, len(raw), changes, groups)
@@ -214,7 +213,6 @@ def _refuse(values: Sequence[Any], reason: str) -> pa.Array:
 
 
 def _value(row: _DecodedRow, name: str, *, is_key: bool) -> Any:  # noqa: ANN401 - parsed JSON
-    """Of a row that is taken only the key."""
     change = row.change
     if change.is_put or is_key:
         return change.row.get(name)

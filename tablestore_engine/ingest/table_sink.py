@@ -53,12 +53,10 @@ class SinkState:
 
     @property
     def fields(self) -> Sequence[DataField]:
-        """Of the table."""
         return () if self.schema is None else self.schema.fields
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Of the table."""
         return () if self.schema is None else tuple(self.schema.primary_keys)
 
     @property
@@ -81,8 +79,6 @@ class SinkBatch:
 
 @dataclass(frozen=True)
 class TableSink:
-    """Of one spec."""
-
     warehouse: Warehouse
     spec: IngestSpec
 

@@ -104,7 +104,6 @@ def _check_typed(changes: DecodedMessages, known: Known, place: PlaceOf) -> None
 
 
 def _agreed(have: DataField, kind: DataType, known: Known, place: str) -> DataType:
-    """The type that the column gets."""
     if have.name.lower() in known.said or _fits(kind, have.type):
         return have.type
     wider = _joined(have.type, kind).with_nullable(have.type.nullable)

@@ -44,7 +44,6 @@ _WITH_FORM = frozenset({"VARCHAR", "INT", "BIGINT"})
 
 
 def is_toast_placeholder(value: object) -> bool:
-    """In any of its forms."""
     match value:
         case str():
             return value in PLACEHOLDER_TEXTS

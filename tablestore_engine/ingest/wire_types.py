@@ -84,18 +84,15 @@ class WireType:
 
 
 def array_of(element: WireType) -> WireType:
-    """A list."""
     return WireType(DataType("ARRAY", element=element.type), element=element)
 
 
 def map_of(key: WireType, value: WireType) -> WireType:
-    """Keys and values."""
     made = DataType("MAP", key=key.type.with_nullable(False), value=value.type)
     return WireType(made, key=key, element=value)
 
 
 def row_of(members: Mapping[str, WireType]) -> WireType:
-    """A record."""
     fields = tuple(DataField(0, name, one.type) for name, one in members.items())
     return WireType(DataType("ROW", fields=fields), members=members)
 

@@ -51,8 +51,6 @@ _COUNT = DataType("INT", nullable=False)  # of an element of a MULTISET
 
 @dataclass(frozen=True)
 class AvroSchemas:
-    """Schema texts of keys and of values."""
-
     key: str | None = None
     value: str | None = None
 

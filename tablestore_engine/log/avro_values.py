@@ -55,7 +55,6 @@ def column_parts(column: pa.ChunkedArray | pa.Array, kind: DataType) -> list[Par
 
 
 def join_parts(parts: Sequence[Part], rows: int) -> pa.LargeBinaryArray:
-    """The bytes of each row."""
     if all(isinstance(part, bytes) for part in parts):
         return pa.repeat(pa.scalar(b"".join(parts), _BINARY), rows)
     operands: list[pa.LargeBinaryArray | pa.LargeBinaryScalar] = []

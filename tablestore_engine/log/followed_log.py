@@ -59,7 +59,6 @@ class Messages:
         return len(self.offsets)
 
     def with_snapshots(self, snapshots: npt.NDArray[np.int64]) -> Messages:
-        """These, of those snapshots."""
         return replace(self, snapshots=snapshots)
 
     def take(self, order: npt.NDArray[np.int64]) -> Messages:

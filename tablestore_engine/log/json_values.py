@@ -42,7 +42,6 @@ class JsonColumn:
     end: str = ""
 
     def join(self) -> pl.Series:
-        """JSON text of each value."""
         if not self.begin and not self.end:
             return self.texts
         return _select(pl.concat_str([pl.lit(self.begin), pl.col("x"), pl.lit(self.end)]), x=self.texts)

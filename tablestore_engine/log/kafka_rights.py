@@ -49,5 +49,4 @@ RIGHTS = (
 
 
 def operations(resource: Resource) -> tuple[str, ...]:
-    """What is needed of one resource."""
     return tuple(right.operation for right in RIGHTS if right.resource is resource)

@@ -57,8 +57,6 @@ Mask = npt.NDArray[np.bool_]
 
 
 class ChangelogMode(StrEnum):
-    """Option log.changelog-mode."""
-
     AUTO = "auto"
     UPSERT = "upsert"
     ALL = "all"

@@ -53,7 +53,6 @@ class RawMessages:
         return len(self.values)
 
     def partition_name(self, number: int) -> str:
-        """Of a message: a number, or the name of a file."""
         partition = int(self.partitions[number])
         return self.names.get(partition, str(partition))
 

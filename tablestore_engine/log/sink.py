@@ -145,8 +145,6 @@ class LogRemains:
 
 
 class RowLimit(Protocol):
-    """How large a row may be."""
-
     def check(self, rows: pa.Table, schema: TableSchema) -> None:
         """Raises FixData for a row of the table's columns that publishing would refuse."""
 

@@ -37,7 +37,6 @@ class CompactionUnit:
 
     @property
     def file_names(self) -> frozenset[str]:
-        """Every file that the unit removes."""
         return frozenset(self.dropped).union(*self.groups)
 
 

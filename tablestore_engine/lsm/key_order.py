@@ -33,7 +33,6 @@ def order_frame(columns: Sequence[pa.ChunkedArray | pa.Array]) -> pl.DataFrame:
 
 
 def order_columns(table: pa.Table, names: Sequence[str]) -> pl.DataFrame:
-    """order_frame of the named columns of a table."""
     return order_frame([table.column(name) for name in names])
 
 

@@ -37,8 +37,6 @@ class FileSummary:
 
 @dataclass(frozen=True)
 class SortedRun:
-    """The files of one level ≥ 1."""
-
     level: int
     files: tuple[FileSummary, ...]
 

@@ -90,7 +90,6 @@ def _of_section(
 
 
 def _versions(file: VersionFile) -> Mask:
-    """Which rows of a file are versions."""
     return np.ones(len(file.kinds), np.bool_) if file.gone is None else ~file.gone
 
 

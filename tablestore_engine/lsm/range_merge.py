@@ -49,7 +49,6 @@ class Piece(Generic[S, R]):
 
     @property
     def last_key(self) -> Key:
-        """The largest key."""
         return key_at(self.keys, -1)
 
     def part(self, start: int, stop: int) -> Piece[S, R]:

@@ -85,7 +85,6 @@ class VersionGroups:
         return found
 
     def values(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """The values of the versions, by place."""
         return take_rows(pa.table([column], ["v"]), self.rows).column(0)
 
     def spread(self, values: pa.Array) -> pa.ChunkedArray:
@@ -107,7 +106,6 @@ def pick_values(column: pa.ChunkedArray, rows: Index) -> pa.ChunkedArray:
 
 
 def as_series(values: pa.ChunkedArray | pa.Array) -> pl.Series:
-    """The values for polars."""
     made = pl.from_arrow(values)
     assert isinstance(made, pl.Series)
     return made

@@ -74,7 +74,6 @@ class FieldOptions:
         return self._is_true(column, "distinct")
 
     def delimiter(self, column: str) -> str:
-        """Of listagg."""
         found = self._of(column, "list-agg-delimiter")
         return "," if found is None else found
 

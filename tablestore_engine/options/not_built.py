@@ -19,7 +19,6 @@ class NotBuilt:
     fix: str = "leave it out"
 
     def asks(self, key: str, value: str) -> bool:
-        """Whether the option asks for the feature."""
         return re.fullmatch(self.keys, key) is not None and value.strip().lower() not in self.off
 
 

@@ -214,5 +214,4 @@ def find_risky(table: CatalogTable) -> tuple[str, ...]:
 
 
 def quoted(names: Sequence[str]) -> str:
-    """A name in SQL."""
     return ".".join('"' + one.replace('"', '""') + '"' for one in names)

@@ -39,7 +39,6 @@ class ConnectorStatus:
 
     @property
     def is_running(self) -> bool:
-        """Connector and task."""
         return self.connector == self.task == "RUNNING"
 
     @property

@@ -60,7 +60,6 @@ def next_transaction(connection: Any) -> int:  # noqa: ANN401 - psycopg's
 
 
 def fingerprint(table: CatalogTable) -> str:
-    """Of all that the catalog says of it."""
     return hashlib.sha256(json.dumps(asdict(table), sort_keys=True).encode()).hexdigest()
 
 

@@ -47,7 +47,6 @@ class _Waker(threading.Thread):
                 self._wake()
 
     def close(self) -> None:
-        """Its pipe."""
         os.close(self.numbers)
         os.close(self.written)
 

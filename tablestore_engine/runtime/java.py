@@ -151,7 +151,6 @@ def _probe(home: str) -> tuple[str, str] | None:
 
 
 def _major(version: str) -> int:
-    """17 of '17.0.15', 8 of '1.8.0_392', 0 of what is no version."""
     numbers = [int(part) for part in re.findall(r"\d+", version)[:2]]
     if not numbers:
         return 0

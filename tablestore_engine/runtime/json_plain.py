@@ -13,7 +13,6 @@ from tablestore_engine.runtime.moments import datetime_text
 
 
 def to_plain(value: object) -> object:
-    """The value as JSON can hold it."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):

@@ -34,10 +34,10 @@ class WorkProgress(Protocol):
     """
 
     @property
-    def is_shown(self) -> bool: ...  # noqa: D102
+    def is_shown(self) -> bool: ...
 
     @property
-    def wants_lines(self) -> bool: ...  # noqa: D102
+    def wants_lines(self) -> bool: ...
 
     def begin(self, label: str, unit: str) -> Meter:
         """`label`: the table and what is done, `unit`: of amounts, as `rows`."""

@@ -108,7 +108,6 @@ class Cursor:
     # --- values ---
 
     def name(self) -> str:
-        """One name part."""
         token = self.peek()
         if token is None or not token.is_name:
             self.fail("a name")
@@ -142,7 +141,6 @@ class Cursor:
         return self.name()
 
     def string(self) -> str:
-        """A string literal."""
         token = self.peek()
         if token is None or token.kind != STRING:
             self.fail("a string literal")

@@ -85,22 +85,16 @@ class Null:
 
 @dataclass(frozen=True)
 class Negated:
-    """NOT."""
-
     part: FilterNode
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """AND."""
-
     parts: tuple[FilterNode, ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """OR."""
-
     parts: tuple[FilterNode, ...]
 
 

@@ -124,7 +124,6 @@ def _characteristics(cursor: Cursor, name: TableName) -> tuple[bool | None, str 
 
 
 def parse_drop_function(cursor: Cursor) -> DropFunction:
-    """After DROP FUNCTION."""
     if_exists = cursor.accept("IF", "EXISTS")
     return DropFunction(function_name(cursor), if_exists)
 

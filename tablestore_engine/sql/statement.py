@@ -86,16 +86,12 @@ class CreateFunction:
 
 @dataclass(frozen=True)
 class DropFunction:
-    """DROP FUNCTION [IF EXISTS]."""
-
     name: TableName
     if_exists: bool = False
 
 
 @dataclass(frozen=True)
 class DescribeFunction:
-    """DESCRIBE FUNCTION [EXTENDED] schema.name."""
-
     name: TableName
     extended: bool = False
 
@@ -151,8 +147,6 @@ class Merge:
 
 @dataclass(frozen=True)
 class Truncate:
-    """TRUNCATE TABLE."""
-
     name: TableName
 
 
@@ -268,8 +262,6 @@ class CommentOn:
 
 @dataclass(frozen=True)
 class CreateSchema:
-    """CREATE SCHEMA | DATABASE."""
-
     name: str
     if_not_exists: bool = False
     comment: str | None = None
@@ -298,16 +290,12 @@ class Show:
 
 @dataclass(frozen=True)
 class Describe:
-    """DESCRIBE [TABLE] [EXTENDED] name."""
-
     name: TableName
     extended: bool = False
 
 
 @dataclass(frozen=True)
 class DescribeHistory:
-    """DESCRIBE HISTORY name [LIMIT n]."""
-
     name: TableName
     limit: int | None = None
 

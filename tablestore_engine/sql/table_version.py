@@ -78,7 +78,6 @@ class TableVersion:
 
     @property
     def staged(self) -> str | None:
-        """The staged snapshot that has to be there."""
         return self.branch if self.changes is None else self.changes.branch
 
     def __str__(self) -> str:

@@ -152,7 +152,6 @@ class _ColumnCount:
     distinct: _Distinct = field(default_factory=_Distinct)
 
     def add(self, values: pa.Array) -> None:
-        """One batch."""
         self.rows += len(values)
         self.nulls += values.null_count
         root, given = self.column.type.root, values.drop_null()

@@ -331,7 +331,6 @@ class ChangelogReader:
         return found
 
     def _told_files(self, snapshot: Snapshot, schema: TableSchema) -> tuple[StoredFile, ...]:
-        """The table as changelogs have told it up to a snapshot."""
         return self.context.scanner.plan_told(snapshot, schema=schema).files
 
     def _hidden(self, snapshot: Snapshot, schema: TableSchema) -> dict[str, BitMap]:

@@ -136,7 +136,6 @@ class TableStore:
         return (self.find_seen() or self.context).latest_schema()
 
     def latest(self) -> Snapshot | None:
-        """The newest snapshot."""
         return self.context.newest_snapshot()
 
     # ---- reading -------------------------------------------------------------------------------------------
@@ -240,7 +239,6 @@ class TableStore:
 
     @property
     def tags(self) -> TagStore:
-        """Tags of this branch."""
         context = self.context
         return TagStore(context.fileio, context.layout, context.snapshots)
 

@@ -213,7 +213,6 @@ class TableTraits(RowTraits):
 
     @cached_property
     def iceberg_format(self) -> int:
-        """Version of the Iceberg format."""
         return int(self._options.text("metadata.iceberg.format-version"))
 
     # ---- places --------------------------------------------------------------------------------------------

@@ -45,8 +45,6 @@ class Chunk:
 
 
 class ChangeSource(Protocol):
-    """Where changes come from."""
-
     def read_next(self, position: Position, until: int | None) -> Iterator[Chunk] | None:
         """What lies behind the position, a part of it; None: nothing is there yet. Nothing behind snapshot `until`.
 
@@ -111,15 +109,12 @@ class ChangelogFiles:
         return result_schema(self._schema, self.columns)
 
     def check(self, position: Position) -> None:
-        """As ChangeSource."""
         self._enumerator.next_snapshot(position)
 
     def newest_snapshot(self) -> int:
-        """As ChangeSource."""
         return self._parts.snapshots.find_latest_id() or 0
 
     def is_over(self, position: Position, until: int | None) -> bool:
-        """As ChangeSource."""
         return until is not None and position.snapshot > until
 
     def close(self) -> None:

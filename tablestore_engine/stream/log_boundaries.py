@@ -27,12 +27,10 @@ class LogStart:
 
     @property
     def place(self) -> Place:
-        """Where it is."""
         return self.boundary.place
 
 
 def is_at_or_behind(place: Place, boundary: Place) -> bool:
-    """In every partition."""
     return all(place.get(partition, 0) >= offset for partition, offset in boundary.items())
 
 

@@ -128,14 +128,12 @@ class LogChanges:
         self._log.check_there(place.following)
 
     def is_over(self, position: Position, until: int | None) -> bool:
-        """As ChangeSource."""
         if until is None or position.log is None:
             return until is not None and position.snapshot > until
         stop = self._all_boundaries().find_stop(until, changes_between=self._changed_between)
         return stop is not None and is_at_or_behind(position.log.following, stop.place)
 
     def close(self) -> None:
-        """As ChangeSource."""
         self._standing = None
         self._state.clear()
         self._log.close()

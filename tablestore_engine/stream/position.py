@@ -49,7 +49,6 @@ class Seen:
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Seen:
-        """How it is recognised."""
         return cls(snapshot.id, snapshot.unique)
 
 
@@ -82,7 +81,6 @@ class Position:
         return replace(self, rows=self.rows + rows, seen=Seen.of(snapshot))
 
     def after(self, snapshot: Snapshot) -> Position:
-        """All of its snapshot was handed out."""
         return Position(self.table, snapshot.id + 1, seen=Seen.of(snapshot))
 
     @property

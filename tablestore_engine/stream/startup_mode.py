@@ -26,8 +26,6 @@ from tablestore_engine.options import OptionSet
 
 
 class StartupMode(StrEnum):
-    """Where to begin."""
-
     LATEST_FULL = "latest-full"
     LATEST = "latest"
     EARLIEST = "earliest"

@@ -33,7 +33,6 @@ class Pace:
     wait: Callable[[float], bool] | None = None
 
     def is_stopped_after_wait(self) -> bool:
-        """Wait for one interval."""
         return (self.wait or self.stop.wait)(self.interval_s)
 
 

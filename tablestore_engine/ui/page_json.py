@@ -16,7 +16,6 @@ _ESCAPES = {ord(char): f"\\u{ord(char):04x}" for char in "<>&"}
 
 
 def render_json(value: object) -> str:
-    """One document."""
     return json.dumps(_exact(to_plain(value)), allow_nan=False, separators=(",", ":")).translate(_ESCAPES)
 
 

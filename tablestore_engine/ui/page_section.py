@@ -30,7 +30,6 @@ class PagePart:
     trouble: PartTrouble | None = None
 
     def as_record(self) -> dict[str, object]:
-        """For the page."""
         if self.trouble is None:
             return {"value": self.value}
         one = self.trouble

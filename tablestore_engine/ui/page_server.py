@@ -124,8 +124,6 @@ def _answer(answer: Callable[[Query], object], query: Query) -> object:
 
 
 class PageRequest(BaseHTTPRequestHandler):
-    """One connection."""
-
     server: PageServer
     protocol_version = "HTTP/1.1"
     timeout = IDLE_S

@@ -79,7 +79,6 @@ def verdict_of(item: Staged, test: str) -> str:
 
 
 def failing_of(item: Staged, test: str) -> FailingRows | None:
-    """Rows that were kept when the test failed on these rows."""
     return item.counted[test].failing if test in item.counted else None
 
 

@@ -35,7 +35,6 @@ class FileSums:
     deleted: int = 0
 
     def add(self, file: StoredFile) -> None:
-        """One more file."""
         self.files += 1
         self.bytes += file.meta.file_size
         self.rows += file.meta.row_count

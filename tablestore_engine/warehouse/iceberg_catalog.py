@@ -38,7 +38,6 @@ class CatalogEntry:
 
     @property
     def key(self) -> tuple[str, str]:
-        """Its name in the catalog."""
         return self.identifier.database, self.identifier.name
 
     def is_needed(self, known: str) -> bool:

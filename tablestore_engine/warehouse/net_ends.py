@@ -153,7 +153,6 @@ class _Held:
     more: int = 0  # lines that came after the first part
 
     def add(self, part: pl.DataFrame) -> None:
-        """The next ones."""
         self.parts.append(part)
         self.more += part.height
         if self.more > self.lines:

@@ -58,7 +58,6 @@ def columns_of(
 
 
 def write_columns(folder: Path, columns: InputColumns) -> None:
-    """A file of the folder."""
     found = {
         name: [[one.id, one.name, one.type] for one in fields] for name, fields in columns.tables.items()
     }

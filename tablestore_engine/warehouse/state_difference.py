@@ -39,7 +39,6 @@ class OneState:
     snapshot: Snapshot | None
 
     def files(self) -> tuple[StoredFile, ...]:
-        """Of its rows."""
         return () if self.snapshot is None else self.store.plan_scan(self.snapshot).files
 
 

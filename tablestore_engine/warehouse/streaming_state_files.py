@@ -128,7 +128,6 @@ class StreamingStateFiles:
             self.copy_to(target, _state_of(store, snapshot))
 
     def drop(self) -> None:
-        """All of them."""
         if self._files():
             self.catalog.fileio.delete_tree(self._folder)
 
@@ -167,7 +166,6 @@ class StreamingStateFiles:
         self._copy(self._of_main, names)
 
     def path(self, name: str) -> str:
-        """Of the file of a state."""
         return f"{self._folder}/{name}{_GROUPS_SUFFIX if name.startswith(GROUPS) else _SUFFIX}"
 
 
@@ -197,7 +195,6 @@ def _name_of(status: FileStatus) -> str:
 
 
 def _state_of(store: TableStore, snapshot: Snapshot) -> frozenset[str]:
-    """Its files."""
     try:
         name = store.positions(snapshot).get(POSITION)
     except FixRequest:  # another engine's, and nobody can tell

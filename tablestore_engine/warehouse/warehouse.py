@@ -154,7 +154,6 @@ class Warehouse:
 
     @cached_property
     def writer(self) -> TableWriter:
-        """Of rows into tables."""
         from tablestore_engine.warehouse.write.table_writer import TableWriter
 
         return TableWriter(

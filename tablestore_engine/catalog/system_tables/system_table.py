@@ -54,7 +54,6 @@ class SystemTable:
 
     @cached_property
     def schema(self) -> TableSchema:
-        """The columns as those of a table."""
         fields = tuple(
             DataField(number, name, _data_type(kind)) for number, (name, kind) in enumerate(self.columns)
         )

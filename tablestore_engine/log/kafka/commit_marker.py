@@ -85,7 +85,6 @@ class Progress:
 
 
 def plan_progress(newest: CommitMarker) -> Progress:
-    """What the newest marker says."""
     whole = Progress(
         newest.snapshot_id,
         newest.commit,

@@ -31,7 +31,6 @@ class LoginModule:
 
 
 def parse_jaas(text: str) -> LoginModule | None:
-    """The one module of a text."""
     tokens = _tokens(text)
     if tokens is None or len(tokens) < 3 or tokens[-1] != ("sign", ";"):
         return None

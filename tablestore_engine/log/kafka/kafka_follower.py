@@ -54,7 +54,6 @@ class _Queue:
     is_paused: bool = False
 
     def put(self, run: MessageRun) -> None:
-        """They follow what is there."""
         self.runs.append(run)
         self.count += len(run)
         self.reached = int(run.offsets[-1]) + 1
@@ -90,8 +89,6 @@ class _Queue:
 
 @dataclass
 class _Follow:
-    """What the consumer is at."""
-
     consumer: Consumer
     queues: dict[int, _Queue] = field(default_factory=dict)
     given: dict[int, int] = field(default_factory=dict)  # the place behind what was given
@@ -148,7 +145,6 @@ class KafkaFollower:
         return self._boundaries
 
     def _read_markers(self, shard: int) -> bool:
-        """Whether there are new ones."""
         if self._marker_consumer is None:
             self._marker_consumer = make_consumer(self._log.settings.client)
         place = TopicPartition(self._log.settings.marker_topic, shard)

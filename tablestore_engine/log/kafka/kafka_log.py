@@ -55,7 +55,6 @@ class KafkaLog:
         return replace(self, settings=self.settings.of_shard(number))
 
     def all_shards(self) -> tuple[KafkaLog, ...]:
-        """Those of every publisher."""
         return tuple(replace(self, settings=one) for one in self.settings.all_shards())
 
     @property

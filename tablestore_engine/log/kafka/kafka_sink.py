@@ -81,7 +81,6 @@ class KafkaSink:
                 registry.check(self.log.settings.schemas, self.log.settings.topic)
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
-        """As Publisher.check."""
         return self._open().check(latest_id, find_commit=find_commit)
 
     def publish(
@@ -195,7 +194,6 @@ class ShardedSink:
     parts: tuple[KafkaSink, ...]
 
     def shards(self) -> tuple[KafkaSink, ...]:
-        """As ChangelogSink."""
         return self.parts
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
@@ -203,7 +201,6 @@ class ShardedSink:
         return self.parts[0].prepare(after_snapshot)
 
     def check_schema(self) -> None:
-        """As KafkaSink.check_schema."""
         self.parts[0].check_schema()
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
@@ -214,30 +211,24 @@ class ShardedSink:
         """It is no eventual log (TS1774)."""
 
     def reset(self, after_snapshot: int) -> int:
-        """As KafkaSink.reset, shard after shard."""
         self.close()
         return self.parts[0].reset(after_snapshot)
 
     def drop(self) -> None:
-        """As KafkaSink.drop."""
         self.close()
         self.parts[0].drop()
 
     def find_remains(self) -> LogRemains:
-        """As KafkaSink.find_remains."""
         return self.parts[0].find_remains()
 
     def delete_remains(self) -> LogRemains:
-        """As KafkaSink.delete_remains."""
         self.close()
         return self.parts[0].delete_remains()
 
     def read(self) -> list[LogMessage]:
-        """As KafkaSink.read, of all partitions."""
         return self.parts[0].read()
 
     def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
-        """As KafkaSink.decode."""
         return self.parts[0].decode(messages, schema)
 
     def look(self) -> LogState:
@@ -245,15 +236,12 @@ class ShardedSink:
         return self.parts[0].look()
 
     def follow(self) -> KafkaFollower:
-        """As KafkaSink.follow, of all shards."""
         return self.parts[0].follow()
 
     def row_limit(self) -> MessageLimit:
-        """As KafkaSink.row_limit."""
         return self.parts[0].row_limit()
 
     def close(self) -> None:
-        """All producers."""
         for part in self.parts:
             part.close()
 
@@ -281,7 +269,6 @@ class KafkaSystem:
         return "--bootstrap, and --kafka-config where brokers ask for a log-in"
 
     def find_name(self, schema: TableSchema) -> str | None:
-        """The topic."""
         return schema.options.get("kafka.topic") if schema.options.get("log.system") == _SYSTEM else None
 
     def find_sink(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:

@@ -76,5 +76,4 @@ class LeaderWait:
 
 
 def refresh_by(admin: AdminClient) -> Callable[[float], object]:
-    """By this client, for itself."""
     return lambda seconds: admin.list_topics(timeout=seconds)

@@ -87,7 +87,6 @@ class _Shard:
         return None if self.newest is None else plan_progress(self.newest)
 
     def state(self) -> ShardState:
-        """For people."""
         progress = self.progress
         if progress is None:
             return ShardState(None, 0, self.writer)

@@ -34,7 +34,6 @@ class RowHeaders:
     call: str | None = None
 
     def constant(self) -> tuple[Header, ...]:
-        """Those that each message has."""
         snapshot = None if self.snapshot_id is None else str(self.snapshot_id)
         given = ((SNAPSHOT, snapshot), (COMMIT, self.commit), (CALL, self.call))
         return tuple((name, text.encode()) for name, text in given if text is not None)

@@ -45,7 +45,6 @@ class MessageLimit:
     formats: LogFormats = LogFormats()  # noqa: RUF009 - frozen
 
     def check(self, rows: pa.Table, schema: TableSchema) -> None:
-        """As check_sizes."""
         check_sizes(rows, schema, self)
 
 

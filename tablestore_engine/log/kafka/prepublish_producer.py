@@ -44,7 +44,6 @@ class PrepublishedSpan:
     rows: int = 0
 
     def has(self, token: str, offset: int) -> bool:
-        """Whether a message is one of them."""
         return token == self.token and self.first <= offset < self.following
 
 

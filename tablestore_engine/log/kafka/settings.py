@@ -70,7 +70,6 @@ class LogSettings:
         return replace(self, shard=number)
 
     def all_shards(self) -> tuple[LogSettings, ...]:
-        """Those of every publisher."""
         return tuple(self.of_shard(number) for number in range(self.shards))
 
     def has_partition(self, partition: int) -> bool:

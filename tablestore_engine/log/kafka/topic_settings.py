@@ -32,13 +32,11 @@ _MANY = 3  # replicas, of which one may be away
 
 
 def data_config(settings: LogSettings) -> dict[str, str]:
-    """Of the topic with the rows."""
     retention = {} if settings.retention_ms is None else {_RETENTION: str(settings.retention_ms)}
     return {_CLEANUP: "delete", "message.timestamp.type": "CreateTime", **retention, **_safety(settings)}
 
 
 def marker_config(settings: LogSettings) -> dict[str, str]:
-    """Of the topic with the markers."""
     return {_CLEANUP: "compact", **_safety(settings)}
 
 

@@ -91,7 +91,6 @@ class TopicSource:
 
     @property
     def title(self) -> str:
-        """As MessageSource."""
         return f"topic {self._topic}"
 
     @property
@@ -105,7 +104,6 @@ class TopicSource:
             return self._text({partition: self._span(partition)[0] for partition in range(self._count)})
 
     def ends(self) -> str:
-        """As MessageSource."""
         with _Told(self._topic, self._client, "asking for the ends"):
             topic_id, self._count = self._describe()
             self._check_id(topic_id)
@@ -123,12 +121,10 @@ class TopicSource:
                     raise self._gone(partition, offset, low)
 
     def is_at(self, position: str, end: str) -> bool:
-        """As MessageSource."""
         at, ends = self._offsets(position), self._offsets(end)
         return all(at.get(partition, 0) >= offset for partition, offset in ends.items())
 
     def is_one_line(self) -> bool:
-        """A topic of one partition."""
         return self._count == 1
 
     def read(
@@ -162,7 +158,6 @@ class TopicSource:
         return self._registry.find_schema(number)
 
     def close(self) -> None:
-        """As MessageSource."""
         if self._follow is not None:
             with suppress(KafkaException, RuntimeError):
                 self._follow.consumer.close()

@@ -39,7 +39,6 @@ class TransactionState:
 
     @property
     def is_open(self) -> bool:
-        """Whether a transaction has not ended."""
         return self.state in _OPEN
 
 

@@ -97,12 +97,10 @@ class Tally:
 
     @property
     def rows(self) -> int:
-        """Rows of all transactions."""
         return sum(rows for _, rows in self.sent) + sum(one.rows for one in self.early)
 
     @property
     def snapshots(self) -> tuple[int, ...]:
-        """Snapshots that were completed."""
         sent = (marker.snapshot_id for marker, _ in self.sent if marker.last and marker.before is None)
         return (*self.stayed, *sent)
 

@@ -142,8 +142,6 @@ class PrepublishedMessage:
 
 
 class PrepublishedTopic(Protocol):
-    """The data topic."""
-
     def find_ends(self) -> Mapping[int, int]:
         """{partition: the offset behind the last decided record}."""
 

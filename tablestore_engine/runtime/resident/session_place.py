@@ -72,7 +72,6 @@ class SessionPlace:
         (self.folder / _WANTED).unlink(missing_ok=True)
 
     def process(self) -> int | None:
-        """Id of the resident process."""
         state = read_running(self.folder / PROCESS)
         return None if state is None else int(state["pid"])
 

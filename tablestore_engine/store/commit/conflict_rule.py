@@ -29,7 +29,6 @@ class ConflictScope:
     buckets: frozenset[BucketId] = frozenset()
 
     def meets(self, touched: Collection[BucketId]) -> bool:
-        """Whether one of these buckets lies in the scope."""
         if self.everything:
             return bool(touched)
         return any(one in self.buckets or one[0] in self.partitions for one in touched)

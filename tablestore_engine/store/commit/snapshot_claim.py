@@ -57,8 +57,6 @@ class Committed:
 
 
 class Destination(Protocol):
-    """Where the last snapshot of a commit is claimed."""
-
     def find_committed(
         self, identity: CommitIdentity, base: Snapshot | None, after: int | None
     ) -> Committed | None:
@@ -137,7 +135,6 @@ class MainDestination:
             self.guard.check()
 
     def find_claimed(self, snapshot_id: int) -> Snapshot | None:
-        """The snapshot of that id."""
         return self.snapshots.find(snapshot_id)
 
     def settle(self, snapshot: Snapshot) -> str | None:

@@ -62,7 +62,6 @@ class Planned:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether no snapshot is needed."""
         return not self.is_forced and all(change.is_empty for change in self.changes)
 
     def file_paths(self, layout: TableLayout) -> tuple[str, ...]:

@@ -87,7 +87,6 @@ class ExpireReport:
 
     @property
     def snapshots(self) -> int:
-        """How many."""
         return self.end - self.first
 
 

@@ -52,7 +52,6 @@ class Choice:
 
     @property
     def is_nothing(self) -> bool:
-        """Whether all stay."""
         return self.end <= self.first
 
 

@@ -57,7 +57,6 @@ class NamedFiles:
 
     @property
     def count(self) -> int:
-        """How many."""
         return sum(len(part) for part in self.context)
 
     @property
@@ -124,7 +123,6 @@ def metadata_files(context: TableContext, snapshot: Snapshot, *, floor: int = 0)
 
 
 def live_data(context: TableContext, snapshot: Snapshot) -> Files:
-    """Data files of one snapshot."""
     spec = _spec_of(context, snapshot)
     return dict(
         pair for entry in context.scanner.live_entries(snapshot) for pair in _files_of(context, entry, spec)
@@ -156,7 +154,6 @@ def _spec_of(context: TableContext, snapshot: Snapshot) -> PartitionSpec:
 
 
 def names_of(entry: ManifestEntry) -> tuple[str, ...]:
-    """The file and those that belong to it."""
     return entry.file.file_names
 
 

@@ -94,6 +94,5 @@ class BucketChange:
 
 
 def empty_bucket(schema: TableSchema, partition: tuple[object, ...], bucket: int) -> BucketState:
-    """A bucket that has no files yet."""
     spec = PartitionSpec.of(schema)
     return BucketState(partition, spec.encode(partition), spec.path(partition), bucket)

@@ -37,7 +37,6 @@ FindFacts = Callable[[str], ColumnFacts | None]
 
 
 def constant_facts(value: object, column: DataField, rows: int) -> ColumnFacts:
-    """A partition column."""
     from tablestore_engine.store.files.comparable_values import comparable
 
     if value is None:
@@ -56,7 +55,6 @@ class StoredColumns:
         self._alike: dict[tuple[int, int], bool] = {}
 
     def stored(self, schema: TableSchema) -> dict[int, DataField]:
-        """The columns of a file, by id."""
         found = self._stored.get(schema.id)
         if found is None:
             found = self._stored[schema.id] = {field.id: field for field in schema.fields}

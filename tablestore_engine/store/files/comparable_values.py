@@ -68,7 +68,6 @@ def comparable_column(column: pa.ChunkedArray, type_: DataType) -> pa.ChunkedArr
 
 
 def stored_form(values: Sequence[Comparable], type_: DataType) -> pa.Array:
-    """Comparable values as the column stores them."""
     arrow = type_to_arrow(type_)
     if type_.root == "BOOLEAN":
         return pa.array([bool(value) for value in values], arrow)

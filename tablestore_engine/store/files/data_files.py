@@ -74,7 +74,6 @@ class DataFiles:
 
     @property
     def schema(self) -> TableSchema:
-        """The schema that is written."""
         return self.traits.schema
 
     @property
@@ -128,7 +127,6 @@ class DataFiles:
     def write_append(
         self, state: BucketState, rows: pa.Table, first_sequence: int
     ) -> tuple[DataFileMeta, ...]:
-        """Rows of an append-only table that are all there."""
         with self.open_append(state, first_sequence) as output:
             output.add(rows)
         return output.metas
@@ -235,7 +233,6 @@ class DataFiles:
         return f"{prefix}-{self.runtime.new_uuid()}-0.parquet"
 
     def path(self, state: BucketState, name: str) -> str:
-        """Where a file of a bucket lies."""
         return self.layout.data_file(state.partition_path, state.bucket, name)
 
     def stored(self, state: BucketState, meta: DataFileMeta) -> StoredFile:

@@ -143,7 +143,6 @@ class AppendFacts:
         self._rows = 0
 
     def add(self, rows: pa.Table) -> None:
-        """The next rows."""
         self._values.add(rows)
         self._rows += rows.num_rows
 

@@ -55,7 +55,6 @@ class IndexedFacts:
         self._builders = [(one, index_builder(one)) for one in columns]
 
     def add(self, rows: pa.Table) -> None:
-        """The next rows."""
         self._facts.add(rows)
         for one, builder in self._builders:
             builder.add(rows.column(one.field.name))
@@ -98,7 +97,6 @@ def hashes_of(values: pa.Array) -> Hashes:
 
 
 def index_builder(one: IndexedColumn) -> IndexBuilder:
-    """Of a column that file_index_columns allows."""
     return _Bitmaps(one) if one.kind == BITMAP else _Bloom(one)
 
 

@@ -67,7 +67,6 @@ class FileReader:
 
     @contextmanager
     def open(self, file: StoredFile) -> Iterator[OpenFile]:
-        """The file for several reads of it."""
         with self._input(file) as parquet:
             yield OpenFile(self, file, parquet, GroupFacts(parquet.footer, file, self._columns))
 
@@ -390,7 +389,6 @@ def part_of(groups: int, part: Part) -> range:
 def _portions_of(
     parquet: ParquetInput, names: Sequence[str], rows_max: int, groups: range, *, parallel: bool = False
 ) -> Iterator[pa.Table]:
-    """The same in portions."""
     if names:
         yield from parquet.read_portions(names, rows_max, groups, parallel=parallel)
         return

@@ -115,7 +115,6 @@ class FooterCache:
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("footers of data files", Rank.PROCESS))
 
     def find(self, path: str) -> Footer | None:
-        """The footer of a file, if it is known."""
         with self._lock:
             if path in self._footers:
                 self._footers.move_to_end(path)

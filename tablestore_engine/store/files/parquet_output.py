@@ -94,7 +94,6 @@ class ParquetOutput:
         self._writer.close()
 
     def write_group(self, rows: pa.Table) -> None:
-        """One row group."""
         self._writer.write_table(rows, row_group_size=rows.num_rows)
         self._groups += 1
 

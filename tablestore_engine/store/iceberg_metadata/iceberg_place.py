@@ -32,7 +32,6 @@ class IcebergPlace:
 
     @property
     def folder(self) -> str:
-        """Of all metadata files."""
         return f"{self.location}/metadata"
 
     @property
@@ -45,11 +44,9 @@ class IcebergPlace:
         return f"{self.folder}/{check_file_name(name)}"
 
     def metadata(self, version: int) -> str:
-        """A version."""
         return self.path(metadata_name(version))
 
     def file_of(self, path: str) -> str:
-        """The path here of a file that metadata names."""
         return self.path(path.rpartition("/")[2])
 
 
@@ -91,7 +88,6 @@ def find_version(fileio: FileIO, place: IcebergPlace) -> int | None:
 
 
 def list_versions(fileio: FileIO, place: IcebergPlace) -> list[int]:
-    """All that are there."""
     found = (_VERSION.fullmatch(one.name) for one in fileio.list(place.folder))
     return [int(one[1]) for one in found if one is not None]
 

@@ -98,8 +98,6 @@ def _has_expired(context: TableContext, done: IcebergReport) -> bool:
 
 @dataclass(frozen=True)
 class _Sync:
-    """One try."""
-
     context: TableContext
     place: IcebergPlace
     traits: TableTraits

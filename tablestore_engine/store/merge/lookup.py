@@ -105,7 +105,6 @@ class FileHits:
 
     @property
     def mask(self) -> Mask:
-        """For each row of the file whether it is hit."""
         mask = np.zeros(self.file.meta.row_count, np.bool_)
         mask[self.positions] = True
         return mask

@@ -40,8 +40,6 @@ _CHUNK_ROWS = 500_000
 
 @dataclass(frozen=True)
 class _Picked:
-    """One file and its picked positions."""
-
     file: StoredFile
     mask: Mask
 

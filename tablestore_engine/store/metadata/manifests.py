@@ -221,7 +221,6 @@ class ManifestStore:
         )
 
     def write_hashes(self, partition: bytes, bucket: int, hashes: Hashes) -> IndexEntry:
-        """A new hash index of one bucket."""
         data = encode_hashes(hashes)
         name = name_with_checksum(f"index-{self.runtime.new_uuid()}", data)
         self._write(self.layout.index_path(name), data)

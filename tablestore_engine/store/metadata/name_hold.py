@@ -71,7 +71,6 @@ class NameHold:
 
     @property
     def says(self) -> Mapping[str, object]:
-        """What the file says of the hold."""
         return find_held(self.seen.data) or {}
 
     @property

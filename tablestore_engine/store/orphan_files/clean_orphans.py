@@ -75,7 +75,6 @@ class OrphanReport:
 
     @property
     def size_bytes(self) -> int:
-        """Together."""
         return sum(one.size_bytes for one in self.found)
 
     @property

@@ -42,7 +42,6 @@ class ColumnTotals:
         return self.total if self.magnitude <= _LONG_MAX else None
 
     def joined(self, other: ColumnTotals) -> ColumnTotals:
-        """Of the rows of both."""
         lows = [one for one in (self.low, other.low) if one is not None]
         highs = [one for one in (self.high, other.high) if one is not None]
         return ColumnTotals(

@@ -144,7 +144,6 @@ class _FileFacts:
         self._columns = columns
 
     def find(self, name: str) -> ColumnFacts | None:
-        """The facts of a column of the schema."""
         rows, column = self._file.meta.row_count, self._columns.by_name.get(name)
         if column is None:
             return None
@@ -191,7 +190,6 @@ class _Buckets:
         self._found: dict[int, frozenset[int]] = {}
 
     def may_hold(self, file: StoredFile) -> bool:
-        """Whether the file's bucket is one of them."""
         if self._keys is None or file.total_buckets <= 1 or file.bucket < 0:
             return True
         stored = self._columns.stored(file.schema)

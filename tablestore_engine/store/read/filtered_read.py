@@ -150,7 +150,6 @@ class _FilteredRead:
         return rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
 
     def rows_of_file(self, file: StoredFile) -> pa.Table:
-        """All of them."""
         from tablestore_engine.store.rows.matching_rows import possible_groups
 
         with self.reader.open(file) as opened:

@@ -84,5 +84,4 @@ class MergedCopies:
 
 
 def _is_plain(section: Sequence[StoredFile]) -> bool:
-    """Whether its rows are those of one file."""
     return len(section) == 1 and section[0].meta.delete_row_count == 0

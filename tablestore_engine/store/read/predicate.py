@@ -80,15 +80,11 @@ class Missing:
 
 @dataclass(frozen=True)
 class And:
-    """All of them."""
-
     parts: tuple[Predicate, ...]
 
 
 @dataclass(frozen=True)
 class Or:
-    """Any of them."""
-
     parts: tuple[Predicate, ...]
 
 

@@ -50,14 +50,12 @@ class RowCache:
 
     @property
     def held_bytes(self) -> int:
-        """Of the rows that are kept."""
         with self._lock:
             return sum(one.rows.nbytes for one in self._files.values() if one.rows is not None)
 
     def read(
         self, reader: FileReader, file: StoredFile, positions: Index, columns: Sequence[str] | None
     ) -> pa.Table:
-        """As FileReader.read_positions."""
         name = (file.path, tuple(reader.stored_names(file, columns, ())))
         with self._lock:
             seen = self._files.setdefault(name, _Seen())

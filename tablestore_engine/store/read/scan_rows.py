@@ -67,7 +67,6 @@ def read_batches(
 
 
 def result_schema(schema: TableSchema, columns: Sequence[str] | None) -> pa.Schema:
-    """Arrow schema of a read of these columns."""
     full = schema.arrow_schema()
     if columns is None:
         return full

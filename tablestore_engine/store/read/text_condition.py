@@ -70,7 +70,6 @@ class PredicateCondition:
         return tuple(name for name in self.schema.field_names if name in asked)
 
     def mask(self, rows: pa.Table) -> Mask:
-        """TRUE of these rows."""
         return matching(self.predicate, rows, {field.name: field.type for field in self.schema.fields})
 
     def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
@@ -82,7 +81,6 @@ class PredicateCondition:
         return [may_match(self.predicate, find) for find in sets]
 
     def key_values(self, columns: Sequence[str]) -> Sequence[frozenset[Comparable]] | None:
-        """Those of equality and IN."""
         found = [values for name in columns if (values := pinned(self.predicate, name)) is not None]
         return found if len(found) == len(columns) else None
 

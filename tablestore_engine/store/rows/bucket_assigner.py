@@ -50,7 +50,6 @@ class AssignedRows:
         return AssignedRows(self.buckets[order], self.hashes[order], self.is_new[order])
 
     def slice(self, start: int, stop: int) -> AssignedRows:
-        """Some of the rows."""
         return AssignedRows(self.buckets[start:stop], self.hashes[start:stop], self.is_new[start:stop])
 
 
@@ -114,7 +113,6 @@ class BucketAssigner:
     # --------------------------------------------------------------------------------------------------------
 
     def _by_partition(self, rows: pa.Table) -> Iterator[tuple[bytes, npt.NDArray[np.int64]]]:
-        """The row numbers of each partition."""
         spec, names = PartitionSpec.of(self.schema), list(self.schema.partition_keys)
         if not names:
             yield spec.encode(()), np.arange(rows.num_rows)

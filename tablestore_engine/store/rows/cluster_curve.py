@@ -48,7 +48,6 @@ class ClusterCurve:
         return cls(order, tuple(bounds), bits)
 
     def numbers(self, rows: pa.Table) -> Numbers:
-        """One for each row."""
         ranks = []
         for name, bounds in zip(self.order.columns, self.bounds, strict=True):
             values, is_null = _comparable(rows.column(name))

@@ -98,7 +98,6 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
 
 
 def empty_batch(schema: TableSchema) -> Batch:
-    """No rows."""
     rows = schema.arrow_schema().empty_table()
     return Batch(rows, None, order_columns(rows, schema.trimmed_primary_keys), np.zeros(0, np.bool_), None)
 
@@ -256,7 +255,6 @@ def _merged(
 
 
 def _befores(kinds: npt.NDArray[np.int8] | None) -> Mask | None:
-    """Which rows are -U, if any is."""
     found = None if kinds is None else np.asarray(kinds == RowKind.UPDATE_BEFORE)
     return found if found is not None and found.any() else None
 

@@ -203,6 +203,5 @@ def _routed(
 
 
 def first_values(rows: pa.Table, schema: TableSchema) -> tuple[object, ...]:
-    """Partition values of the first row."""
     fields = schema.fields_of(schema.partition_keys)
     return tuple(python_values(rows.column(field.name), field.type)[0] for field in fields)

@@ -86,8 +86,6 @@ class SameKeys:
 
 @dataclass(frozen=True)
 class MatchingRows:
-    """Rows that a condition is TRUE of."""
-
     condition: RowCondition
 
 

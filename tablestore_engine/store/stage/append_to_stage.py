@@ -59,7 +59,6 @@ class More:
 
     @property
     def branch(self) -> TableContext:
-        """Where the stage lies."""
         return stage_context(self.context, self.name)
 
 

@@ -257,7 +257,6 @@ def _indexes(
 def _changed_vectors(
     manifests: ManifestStore, staged: StagedSnapshot
 ) -> dict[BucketId, Mapping[str, BitMap]]:
-    """All vectors of the buckets in which the stage changed some."""
     before, after = (_by_bucket(entries, DELETION_VECTORS) for entries in _indexes(manifests, staged))
     return {
         key: manifests.read_vectors(after[key]) if key in after else {}

@@ -38,7 +38,6 @@ class TaskTable:
 
     @property
     def schema(self) -> TableSchema:
-        """The schema that is written."""
         return self.traits.schema
 
 
@@ -144,7 +143,6 @@ class CompactSmallFiles:
 
     @property
     def file_names(self) -> frozenset[str]:
-        """Of all groups."""
         return frozenset(name for group in self.groups for name in group)
 
 

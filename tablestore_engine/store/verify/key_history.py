@@ -75,7 +75,6 @@ class KeyWindow:
     files: dict[str, FileTimes] = field(default_factory=dict)
 
     def times(self, file: StoredFile) -> FileTimes:
-        """Those of a file, to be added to."""
         return self.files.setdefault(file.path, FileTimes(file))
 
 

@@ -66,7 +66,6 @@ def verify_table(context: TableContext, *, deep: bool = True) -> tuple[str, ...]
 
 
 def verify_snapshot(context: TableContext, snapshot: Snapshot, *, deep: bool = True) -> tuple[str, ...]:
-    """Problems of one snapshot."""
     run = VerifyRun(context, deep=deep)
     run.add(snapshot)
     run.read_files()

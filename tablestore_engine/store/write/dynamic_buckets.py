@@ -83,7 +83,6 @@ def expected_rows(counted: pa.Table, schema: TableSchema) -> dict[bytes, int]:
 
 
 def widened(extent: Extent, partitions: Iterable[bytes]) -> Extent:
-    """An extent that also depends on these partitions."""
     scope = extent.scope
     return replace(extent, scope=replace(scope, partitions=scope.partitions | frozenset(partitions)))
 

@@ -60,7 +60,6 @@ class FileTotals:
 
     @classmethod
     def of(cls, metas: Iterable[DataFileMeta]) -> FileTotals:
-        """Of these files."""
         listed = list(metas)
         sizes = sum(meta.file_size for meta in listed)
         return cls(len(listed), sum(meta.row_count for meta in listed), sizes)

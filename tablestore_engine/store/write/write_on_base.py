@@ -142,7 +142,6 @@ class RowsWrite:
         return _logged(context, _planned(self.request, schema, wide, changes, self.claim))
 
     def _extent(self, schema: TableSchema, buckets: Sequence[BucketId]) -> Extent:
-        """What a write with rows in these buckets is about."""
         emptied = [(one, 0) for one in self.request.emptied]
         request = self.request
         return plan_extent(request.mode, schema, [*buckets, *emptied], request.partition, self._filter())
@@ -168,7 +167,6 @@ class RowsWrite:
         return self._routed[known]
 
     def _rows(self, schema: TableSchema) -> tuple[pa.Table, Kinds | None]:
-        """The rows of the request and their kinds."""
         rows = self.request.rows
         if rows is None:
             rows = schema.arrow_schema().empty_table()
@@ -178,7 +176,6 @@ class RowsWrite:
         return rows, kinds
 
     def _rules(self, schema: TableSchema) -> TableSchema:
-        """By which the rows are checked."""
         return self.request.schema_of_rows(schema, has_kinds=self.request.kinds is not None)
 
     def _table(self, schema: TableSchema) -> TaskTable:

@@ -173,7 +173,6 @@ class GateBook:
         return next((one for one in self.staged if _is_same(one, read)), None)
 
     def of_table(self, table: str) -> tuple[Staged, ...]:
-        """What waits for a table."""
         return tuple(one for one in self.staged if one.table == table)
 
     def with_added(self, item: Staged) -> GateBook:

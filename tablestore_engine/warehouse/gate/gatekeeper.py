@@ -65,7 +65,6 @@ class Publication:
         return isinstance(self.error, StagedSnapshotOvertaken) and self.report is None
 
     def line(self) -> str:
-        """For the log."""
         if self.state == PUBLISHED and self.report is not None:
             return f"{self.staged.table} published: {self.report.summary()}"
         if self.state == PENDING and self.report is not None:

@@ -34,8 +34,6 @@ _AT_ONCE = "beside-"  # the stage of a change that waits for no test; behind it 
 
 @dataclass(frozen=True)
 class StagedTableSwaps:
-    """Of one warehouse."""
-
     warehouse: Warehouse
 
     def write(self, identifier: Identifier, incoming: Incoming, spec: WriteSpec) -> WriteReport:

@@ -38,8 +38,6 @@ class FormerLog:
 
 @dataclass(frozen=True)
 class FormerLogs:
-    """Of one warehouse."""
-
     catalog: FilesystemCatalog
     logs: Logs
 
@@ -115,7 +113,6 @@ class FormerLogs:
             )
 
     def _find_user(self, left: LeftLog, name: str) -> str | None:
-        """Who has the log, in words."""
         for identifier, uuid, log in self._list_living():
             if left.uuid == uuid or log == name:
                 return f"it is the log of the table {identifier}"

@@ -44,7 +44,6 @@ class CompactReport:
 
     @property
     def has_trouble(self) -> bool:
-        """As of WriteReport."""
         return {self.not_expired, self.partitions_trouble, self.iceberg_trouble} != {None}
 
     def summary(self) -> str:

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Relations:
-    """Of one warehouse."""
-
     catalog: FilesystemCatalog
     stores: OpenTables
     names: NameLookup

@@ -32,8 +32,6 @@ _Row = tuple[object, ...]
 
 @dataclass(frozen=True)
 class SystemViews:
-    """Of one warehouse."""
-
     catalog: FilesystemCatalog
     stores: OpenTables
 

@@ -43,7 +43,6 @@ def analyze(run: RunningStatement, s: sql.Analyze) -> StatementResult:
 
 
 def no_effect(_: RunningStatement, s: sql.NoEffect) -> StatementResult:
-    """Nothing."""
     return StatementResult(notice=f"{s.verb} has no effect: {s.why}")
 
 

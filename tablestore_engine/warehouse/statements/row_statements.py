@@ -30,7 +30,6 @@ from tablestore_engine.warehouse.statements.table_actions import RowsRequest
 
 
 def insert(run: RunningStatement, s: sql.Insert) -> StatementResult:
-    """INSERT INTO and INSERT OVERWRITE."""
     schema = run.schema(s.name)
     names = InsertNames(run.resolver.session, s, schema)
 

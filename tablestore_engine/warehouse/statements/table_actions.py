@@ -285,7 +285,6 @@ class TableActions:
         self._warehouse.expire_partitions(identifier, TextCondition(every))
 
     def comment(self, database: str, table: str, text: str | None) -> None:
-        """COMMENT ON TABLE."""
         warehouse, identifier = self._place(database, table)
         warehouse.relations.set_comments(identifier, text, {})
 
@@ -340,20 +339,17 @@ class TableActions:
     # schemas -------------------------------------------------------------------------------------
 
     def create_schema(self, name: str, *, if_not_exists: bool) -> None:
-        """CREATE SCHEMA."""
         if self._catalog.has_database(name) and not if_not_exists:
             raise FixRequest("TS1412", f"schema {name} exists already", why="there is a folder of that name",
                              fix="CREATE SCHEMA IF NOT EXISTS")  # fmt: skip
         self._catalog.create_database(name)
 
     def drop_schema(self, name: str, *, if_exists: bool, cascade: bool) -> None:
-        """DROP SCHEMA."""
         if if_exists and not self._catalog.has_database(name):
             return
         self._warehouse.relations.drop_database(name, cascade=cascade)
 
     def list_schemas(self) -> tuple[str, ...]:
-        """All databases."""
         return self._catalog.list_databases()
 
     def list_relations(self, database: str) -> tuple[tuple[str, str, str | None], ...]:

@@ -110,7 +110,6 @@ def create_view(run: RunningStatement, s: sql.CreateView) -> StatementResult:
 
 
 def drop(run: RunningStatement, s: sql.Drop) -> StatementResult:
-    """DROP TABLE or VIEW."""
     run.actions.drop(s.kind, *run.place(s.name), if_exists=s.if_exists)
     run.spark.forget(Identifier(*run.place(s.name)))
     return StatementResult()
@@ -141,7 +140,6 @@ def alter(run: RunningStatement, s: sql.Alter) -> StatementResult:
 
 
 def comment_on(run: RunningStatement, s: sql.CommentOn) -> StatementResult:
-    """COMMENT ON TABLE."""
     if s.kind != "table":
         raise not_offered("COMMENT ON SCHEMA")
     run.actions.comment(*run.place(s.name), s.comment)
@@ -149,12 +147,10 @@ def comment_on(run: RunningStatement, s: sql.CommentOn) -> StatementResult:
 
 
 def create_schema(run: RunningStatement, s: sql.CreateSchema) -> StatementResult:
-    """CREATE SCHEMA."""
     run.actions.create_schema(s.name, if_not_exists=s.if_not_exists)
     return StatementResult()
 
 
 def drop_schema(run: RunningStatement, s: sql.DropSchema) -> StatementResult:
-    """DROP SCHEMA."""
     run.actions.drop_schema(s.name, if_exists=s.if_exists, cascade=s.cascade)
     return StatementResult()

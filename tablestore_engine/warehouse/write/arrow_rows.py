@@ -31,18 +31,15 @@ class ArrowRows:
 
     @property
     def only_deletes(self) -> bool:
-        """Whether every row deletes its key."""
         if not self.has_kinds:
             return False
         kinds = checked_kinds(self.table.column(ROW_KIND_COLUMN))
         return bool(pc.all(pc.equal(kinds, int(RowKind.DELETE))).as_py())
 
     def size_bytes(self) -> int:
-        """As Arrow has them."""
         return int(self.table.nbytes)
 
     def count_groups(self, columns: Sequence[str]) -> int:
-        """Of the rows in memory."""
         return group_count([self.table], columns)
 
     def read(self, schema: TableSchema) -> pa.Table:

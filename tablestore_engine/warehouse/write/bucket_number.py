@@ -19,7 +19,6 @@ BUCKETS_MAX = 64
 
 
 def is_auto(spec: TableSpec) -> bool:
-    """Whether the number is to be chosen."""
     return spec.options.get("bucket", "").strip().lower() == AUTO
 
 

@@ -93,7 +93,6 @@ class StagedRows:
 
     @property
     def rows(self) -> int:
-        """How many."""
         return sum(file.rows for file in self.files)
 
     @property

@@ -73,8 +73,6 @@ _LOOKS_MAX = 5
 
 @dataclass(frozen=True)
 class TableWriter:
-    """Writes into the tables of one warehouse."""
-
     catalog: FilesystemCatalog
     stores: OpenTables
     relations: Relations
