@@ -69,6 +69,7 @@ class Play:
     """`full_each`: each n-th batch and the last one are compared with Spark's full refresh, too, none for 0; DuckDB
     judges all.
     `kills`: so many batches, spread over the history, begin with a killed run. `minutes`: no batch begins later.
+    `target`: whose models follow their inputs.
     """
 
     feed: Feed
@@ -79,6 +80,7 @@ class Play:
     full_each: int = 1
     kills: int = 0
     minutes: float | None = None
+    target: str = DEV
     played: Played = field(default_factory=Played)
 
     def run(self) -> Played:
@@ -100,11 +102,11 @@ class Play:
 
     def _kill(self, rng: random.Random) -> None:
         names = [model.name for model in self.project.models if model.key]
-        if self.project.run_killed(rng.choice(names), rng.random() * _KILL_SECONDS):
+        if self.project.run_killed(self.target, rng.choice(names), rng.random() * _KILL_SECONDS):
             self.played.kills += 1
 
     def _round(self, number: int, count: int) -> None:
-        done, seconds = self.project.run(DEV)
+        done, seconds = self.project.run(self.target)
         is_full = self.full_each > 0 and (
             (number > 0 and number % self.full_each == 0) or number == self.batches
         )
@@ -138,7 +140,7 @@ class Play:
                 self._find(number, f"{model.name}{kind}: {one.status}: {one.message}")
         if own.status != "success":
             return
-        rows = self._rows(DEV, model.name)
+        rows = self._rows(self.target, model.name)
         expected = {"DuckDB": oracle.rows(model.name)}
         if twin is not None and twin.status == "success":
             expected["Spark"] = self._rows(FULL, model.name)

@@ -30,7 +30,7 @@ from integration_tests.pipelines.feed import SCHEMA
 
 DEV, FULL = "dev", "full"
 FORCED = ("deltas", "affected_keys", "all_rows")
-_QUIET = ("--quiet", "--no-use-colors", "--log-level-file", "none")
+_QUIET = ("--quiet", "--no-use-colors", "--no-write-json", "--log-level-file", "none")
 _REF, _CONFIG = re.compile(r"ref\('(\w+)'\)"), re.compile(r"\{\{ config\((.*?)\) \}\}", re.DOTALL)
 
 
@@ -98,20 +98,20 @@ class Project:
         }
         return found, time.monotonic() - started
 
-    def run_killed(self, model: str, seconds: float) -> bool:
-        """The models of `dev` in a process that dies by SIGKILL so long after `model` has begun.
+    def run_killed(self, target: str, model: str, seconds: float) -> bool:
+        """The models of a target in a process that dies by SIGKILL so long after `model` has begun.
 
         Whether it was killed; False: the model was done before.
         """
         command = [sys.executable, "-m", "dbt.cli.main", "--no-use-colors", "--log-level-file", "none", "run"]
         environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
         child = subprocess.Popen(
-            [*command, *self._place(DEV)],
+            [*command, *self._place(target)],
             cwd=self.folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
         assert child.stdout is not None
         for line in child.stdout:
-            if f"START sql incremental model {DEV}.{model} " in line:
+            if f"START sql incremental model {target}.{model} " in line:
                 time.sleep(seconds)
                 child.kill()
                 break

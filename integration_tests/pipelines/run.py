@@ -19,7 +19,7 @@ from pathlib import Path
 
 from integration_tests.pipelines.feed import Feed
 from integration_tests.pipelines.play import Played, play
-from integration_tests.pipelines.project import Project
+from integration_tests.pipelines.project import DEV, FORCED, Project
 from integration_tests.pipelines.report import keep, summary, table
 from integration_tests.pipelines.tpcdi.feed import TpcdiFeed
 from integration_tests.pipelines.tpch.feed import TpchFeed
@@ -40,11 +40,12 @@ def history(
     kills: int = 0,
     full_each: int = 1,
     minutes: float | None = None,
+    target: str = DEV,
 ) -> Played:
     """One, in a folder that is empty."""
     project = Project(feed.project, folder, feed.variables, conf)
     settings = SparkSettings("local[2]", conf=conf)
-    more = {"kills": kills, "full_each": full_each, "minutes": minutes}
+    more = {"kills": kills, "full_each": full_each, "minutes": minutes, "target": target}
     return play(feed, project, settings, batches=batches, seed=seed, **more)
 
 
@@ -59,6 +60,9 @@ def _asked(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=0, help="killed runs, over all histories")
     parser.add_argument("--full-each", type=int, default=1, help="a full refresh in each n-th batch")
     parser.add_argument("--minutes", type=float, default=None, help="of each history: no batch begins later")
+    parser.add_argument(
+        "--target", choices=(DEV, *FORCED), default=DEV, help="dev takes the cheapest strategy"
+    )
     parser.add_argument("--partitions", type=int, default=None, help="spark.sql.shuffle.partitions")
     parser.add_argument("--folder", default=None, help="where warehouses are made")
     parser.add_argument("--output", default=str(ROOT / "build" / "pipelines.json"))
@@ -86,12 +90,14 @@ def main(arguments: list[str]) -> int:
                     kills=kills,
                     full_each=asked.full_each,
                     minutes=asked.minutes,
+                    target=asked.target,
                 )
             )
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     found = {"scale": asked.scale, "share": asked.share, "seeds": asked.seeds, **summary(histories)}
-    keep(Path(asked.output), f"{asked.pipeline} {asked.scale:g}", found)
+    name = f"{asked.pipeline} {asked.scale:g}" + (f" {asked.target}" if asked.target != DEV else "")
+    keep(Path(asked.output), name, found)
     if asked.runs is not None:
         Path(asked.runs).write_text(json.dumps([one.as_json() for one in histories], indent=1) + "\n")
     print(table(found))
