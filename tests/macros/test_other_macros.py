@@ -50,8 +50,6 @@ def render(file: str, name: str, *arguments: Any, **context: Any) -> str:
             (False, ORDERS, "select 1"),
             "create or replace table demo.orders using tablestore as select 1",
         ),
-        ("tablestore__drop_relation", (ORDERS,), "drop table if exists demo.orders"),
-        ("tablestore__truncate_relation", (ORDERS,), "truncate table demo.orders"),
         ("tablestore__rename_relation", (ORDERS, OTHER), "alter table demo.orders rename to demo.o2"),
         ("tablestore__create_schema", (ORDERS,), "create schema if not exists `demo`"),
         ("tablestore__drop_schema", (ORDERS,), "drop schema if exists `demo` cascade"),

@@ -281,17 +281,7 @@ class TablestoreConnectionManager(SQLConnectionManager):
         """Types are names already."""
         return str(type_code)
 
-    def add_begin_query(self) -> Any:  # noqa: ANN401 - dbt's signature
-        """There are no transactions."""
-
-    def add_commit_query(self) -> Any:  # noqa: ANN401 - dbt's signature
-        """There are no transactions."""
-
-    def begin(self) -> None:
-        """There are no transactions."""
-
     def commit(self) -> None:
         """There are no transactions."""
 
-    def clear_transaction(self) -> None:
-        """There are no transactions."""
+    add_begin_query = add_commit_query = begin = clear_transaction = commit

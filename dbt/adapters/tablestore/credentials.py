@@ -199,11 +199,6 @@ def locate_warehouse(warehouse: str, project_root: str, storage: Mapping[str, An
     return absolute_address(warehouse, Path(project_root), storage or {})
 
 
-def locate_scratch(scratch: str | None, project_root: str) -> str | None:
-    """A relative one lies beside the project, as the warehouse does."""
-    return None if not scratch else str((Path(project_root) / Path(scratch).expanduser()).resolve())
-
-
 @as_dbt_errors()
 def log_settings(
     credentials: TablestoreCredentials, environ: Mapping[str, str] = os.environ
@@ -223,14 +218,16 @@ def log_settings(
 def describe_warehouse(
     credentials: TablestoreCredentials, project_root: str, environ: Mapping[str, str] = os.environ
 ) -> EngineSettings:
-    """The comparable settings of this target's engine."""
+    """The comparable settings of this target's engine. A relative scratch lies beside the project, as the warehouse."""
+    kept = credentials.scratch
     return EngineSettings(
         location=locate_warehouse(credentials.warehouse, project_root, credentials.storage),
         spark_master=str(credentials.spark.get("remote") or credentials.spark.get("master") or "local[*]"),
         spark_conf=_texts(credentials.spark.get("conf") or {}),
         log=tuple(sorted(log_settings(credentials, environ).items())),
         trusted_sql=credentials.trusted_sql,
-        scratch=environ.get(SCRATCH_ENV) or locate_scratch(credentials.scratch, project_root),
+        scratch=environ.get(SCRATCH_ENV)
+        or (str((Path(project_root) / Path(kept).expanduser()).resolve()) if kept else None),
         read_way=ReadWay(str(credentials.spark.get("read_way", ReadWay.AUTO))),
         fetches_connector=credentials.spark.get("connector") == "fetch",
         external_paths=tuple(credentials.external_paths or ()),

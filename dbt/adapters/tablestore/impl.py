@@ -45,7 +45,7 @@ from dbt.adapters.tablestore.statements import split_statements
 from dbt.adapters.tablestore.unit_test_adapter import UnitTestCalls
 from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery
 from dbt.adapters.tablestore.write.dbt_snapshots import read_versions
-from dbt.adapters.tablestore.write.model_job import PlannedModel
+from dbt.adapters.tablestore.write.model_job import ModelRun, PlannedModel
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from dbt.adapters.tablestore.write.replacement import check_no_topic, check_view
 from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
@@ -243,7 +243,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         context = run_context.read_plan(given)
         query = self._analyze(settings.node, context.batch, sql)
         tell_reads(self.engine, relation.table_name, query.reads, logger.info)
-        return self.writer.plan(relation, settings, sql, query, context)
+        return self.writer.plan(ModelRun(relation, settings, sql, query, context))
 
     def _analyze(self, node: str, batch: run_context.BatchInterval | None, sql: str) -> AnalyzedQuery:
         """A node's query, as Spark sees it."""
@@ -255,11 +255,9 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         return self.writer.batches.analyze(node, batch, sql, reads, ask)
 
     @for_macros()
-    def tablestore_write(
-        self, relation: TablestoreRelation, settings: ModelSettings, planned: PlannedModel, **given: object
-    ) -> TablestoreResponse:
+    def tablestore_write(self, planned: PlannedModel, **given: object) -> TablestoreResponse:
         """Write the snapshot, staged or at once; returns the response for run_results.json."""
-        return self.writer.write(relation, settings, planned, run_context.read_write(given))
+        return self.writer.write(planned, run_context.read_write(given))
 
     @for_macros(lambda *_, **__: False)
     def tablestore_has_key(self, relation: TablestoreRelation, key: list[str]) -> bool:
@@ -330,7 +328,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
         self, relation: TablestoreRelation, comment: str | None, columns: Mapping[str, str]
     ) -> None:
         """Bring comments of a table up to date; does nothing when they are, or when they wait with staged rows."""
-        if not self.writer.is_staged(relation.table_name):
+        if not self.writer.coordinator.is_staged(relation.table_name):
             self.engine.set_comments(relation.table_name, comment, columns)
 
     @for_macros(lambda *args: args[-1])
@@ -343,7 +341,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     @for_macros(lambda *_, **__: [])
     def tablestore_publish(self, nodes: Iterable[str] = ()) -> list[str]:
         """Publish staged snapshots that wait for no test; lines for the log."""
-        return list(self.writer.publish(frozenset(nodes)))
+        return list(self.writer.coordinator.publish_asked(frozenset(nodes), self._project_schemas()))
 
     @for_macros(lambda *_, **__: [])
     def tablestore_ingest(self, sources: Mapping[str, Any], select: Iterable[str] = ()) -> list[str]:
@@ -364,7 +362,7 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     def cleanup_connections(self) -> None:
         """Called by dbt at the end of an invocation: say what stays unpublished, once."""
-        for line in self.writer.take_held_back():
+        for line in self.writer.coordinator.take_held_back():
             logger.warning(line)
         super().cleanup_connections()
 

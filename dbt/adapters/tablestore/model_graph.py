@@ -45,30 +45,23 @@ def gates_of(
     return list_gates(nodes, model_id) if policy in ("on_tests", "manual") else ()
 
 
-def list_ancestors(nodes: Nodes, model_id: str) -> frozenset[str]:
-    """All nodes above the model."""
+def list_ancestors(nodes: Nodes, model_id: str, through: Collection[str] | None = None) -> frozenset[str]:
+    """All nodes above the model; above those that are not materialized as `through` says no further ones."""
     found: set[str] = set()
     open_ids = list(_parents(nodes.get(model_id, {})))
     while open_ids:
-        node_id = open_ids.pop()
-        if node_id not in found:
-            found.add(node_id)
-            open_ids.extend(_parents(nodes.get(node_id, {})))
+        above = open_ids.pop()
+        if above not in found:
+            found.add(above)
+            node = nodes.get(above, {})
+            if through is None or (node.get("config") or {}).get("materialized") in through:
+                open_ids.extend(_parents(node))
     return frozenset(found)
 
 
 def list_sources(nodes: Nodes, node_id: str) -> frozenset[str]:
     """What lies right above a node, with what lies above views, ephemerals and functions."""
-    found: set[str] = set()
-    open_ids = list(_parents(nodes.get(node_id, {})))
-    while open_ids:
-        above = open_ids.pop()
-        if above not in found:
-            found.add(above)
-            config = nodes.get(above, {}).get("config") or {}
-            if config.get("materialized") in ("view", "ephemeral", "function"):
-                open_ids.extend(_parents(nodes[above]))
-    return frozenset(found)
+    return list_ancestors(nodes, node_id, ("view", "ephemeral", "function"))
 
 
 def built_schemas(nodes: Mapping[str, Any], own: str) -> tuple[str, ...]:

@@ -53,11 +53,6 @@ def check_as_of_names(as_of: Mapping[str, TableVersion], engine: Engine) -> None
         )
 
 
-def versions_of(branches: Mapping[str, str]) -> dict[str, TableVersion]:
-    """Staged branches by table."""
-    return {table: TableVersion(branch=branch) for table, branch in branches.items()}
-
-
 class PinnedRead(Protocol[Done_co]):
     """Reads tables at versions; may be called again."""
 

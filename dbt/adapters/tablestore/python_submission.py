@@ -92,17 +92,9 @@ class PythonSubmission(SparkAdapter):
         **given: object,
     ) -> str:
         """Run the compiled code; SQL of its rows."""
-        context = run_context.read_code(given)
+        context, folders = run_context.read_code(given), self._folders(str(model["package_name"]))
         path, raw = str(model["original_file_path"]), str(model["raw_code"])
-        found = ModelCode(
-            name=str(model["name"]),
-            path=path,
-            raw=raw,
-            compiled=code,
-            skipped=count_skipped_lines(self._folders(str(model["package_name"])), path, raw),
-            database=relation.database,
-            config=model["config"],
-        )
+        found = ModelCode.of(model, code, relation.database, count_skipped_lines(folders, path, raw))
         config, node = read_python_config(model), str(model["unique_id"])
         try:
             keyed = self.writer.python.keyed(relation, settings, found, config, context)

@@ -31,8 +31,8 @@ from dbt.adapters.tablestore.plan.build_plan import plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.model_job import read_situation
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
-from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import ChangesBetween, Engine, FixRequest, TableVersion, Unsupported
 from tablestore_engine.spi import SYSTEM, versioned_database
 
@@ -156,14 +156,10 @@ class UnitTestCalls(SparkAdapter):
         )
 
     @for_macros()
-    def tablestore_unit_database(self) -> str:
-        """A schema for one unit test."""
-        return new_database(self.engine, SYSTEM.now_ms(), SYSTEM.new_uuid())
-
-    @for_macros()
-    def tablestore_unit_result(self, test: UnitTest, database: str) -> str:
-        """The name of what is compared with `expect`."""
-        return name_of_result(test, database)
+    def tablestore_unit_result(self, test: UnitTest) -> tuple[str, str]:
+        """A schema for one unit test, and the name of what is compared with `expect`."""
+        database = new_database(self.engine, SYSTEM.now_ms(), SYSTEM.new_uuid())
+        return database, name_of_result(test, database)
 
     @for_macros()
     def tablestore_unit_rows(

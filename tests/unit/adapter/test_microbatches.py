@@ -16,7 +16,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from dbt.adapters.tablestore.plan.run_context import BatchInterval
+from dbt.adapters.tablestore.plan.run_context import BatchInterval, RunContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob
 from dbt.adapters.tablestore.write.replacement import must_replace
@@ -188,7 +188,9 @@ def test_a_table_that_is_made_anew_waits_for_tests_as_one_write_only(engine: Eng
     plan = BuildPlan(Action.RECREATE, "select 1", WriteMode.OVERWRITE_TABLE, OnSchemaChange.REPLACE)
     relation = TablestoreRelation.create(schema="demo", identifier="orders", type="table")
     work = (WriteSpec(), "select 1")
-    job = ModelJob(relation, settings, plan, work, lambda: work, "run", 1, "2026-01-01/2026-01-02", ReadLog())
+    batch = BatchInterval(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC))
+    context = RunContext("run", existing=relation, batch=batch)
+    job = ModelJob(relation, settings, plan, work, lambda: work, context, ReadLog())
     with pytest.raises(FixRequest, match="TS1888"):
-        must_replace(engine, job, relation, is_staged=True)
-    assert must_replace(engine, job, relation, is_staged=False)
+        must_replace(engine, job, is_staged=True)
+    assert must_replace(engine, job, is_staged=False)

@@ -13,7 +13,6 @@ from dbt.adapters.tablestore.config.row_choices import (
     RETRACTIONS,
     ROW_CHOICES,
     Use,
-    find_refused,
 )
 from dbt.adapters.tablestore.plan.build_plan import Situation, plan_build
 from dbt.adapters.tablestore.plan.layout_changes import ModelLayout
@@ -73,7 +72,7 @@ def test_config_key_against_its_strategy_is_refused(key: str, strategy: str) -> 
     else:
         settings = read_settings("m", {**config, key: GIVEN[key]}, None)
         refused = ROW_CHOICES[key][RETRACTIONS] is Use.REFUSED
-        assert find_refused(settings, RETRACTIONS) == (key if refused else None)
+        assert settings.find_refused(RETRACTIONS) == (key if refused else None)
 
 
 @pytest.mark.parametrize("option", NEUTRAL_OPTIONS)

@@ -10,7 +10,7 @@ import pytest
 from dbt.adapters.tablestore.plan.layout_changes import ModelLayout
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.situations import read_situation
+from dbt.adapters.tablestore.write.model_job import read_situation
 from tablestore_engine.api import Engine
 from tablestore_engine.fileio.object_cache import CachedFileIO
 from tablestore_engine.runtime.outside_world import SYSTEM

@@ -5,7 +5,7 @@ CHANGE     the keys of a contract
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,16 +23,25 @@ class Contract:
     unique: tuple[tuple[str, ...], ...] = ()
 
 
-def _kind(constraint: Mapping[str, Any]) -> str:
-    kind = constraint.get("type")
-    return str(getattr(kind, "value", kind))
+@dataclass(frozen=True)
+class _Constraint:
+    """`where`: the column or model that has it, as its `number`th; `columns`: that it is about."""
+
+    kind: str
+    where: str
+    number: int
+    columns: tuple[str, ...]
+    said: Mapping[str, Any]
 
 
-def _check(constraint: Mapping[str, Any], where: str, index: int) -> tuple[str, str] | None:
-    expression = constraint.get("expression")
-    if _kind(constraint) != "check" or not expression:
-        return None
-    return str(constraint.get("name") or f"{where}_check_{index}"), str(expression)
+def _constraints(model: Mapping[str, Any], columns: Mapping[str, Mapping[str, Any]]) -> Iterator[_Constraint]:
+    """Column by column, then those of the model."""
+    owners = [*columns.items(), (str(model.get("name")), model)]
+    for where, owner in owners:
+        for number, one in enumerate(owner.get("constraints") or (), start=1):
+            kind = str(getattr(one.get("type"), "value", one.get("type")))
+            named = tuple(map(str, one.get("columns") or ())) if owner is model else (where,)
+            yield _Constraint(kind, where, number, named, one)
 
 
 def read_contract(model: Mapping[str, Any]) -> Contract:
@@ -40,64 +49,41 @@ def read_contract(model: Mapping[str, Any]) -> Contract:
     if not ((model.get("config") or {}).get("contract") or {}).get("enforced"):
         return Contract()
     columns = {str(name): column for name, column in (model.get("columns") or {}).items()}
-    _refuse_custom(str(model.get("name")), (model, *columns.values()))
-    key: list[str] = []
-    not_null: list[str] = []
-    checks: list[tuple[str, str] | None] = []
-    for name, column in columns.items():
-        for index, constraint in enumerate(column.get("constraints") or (), start=1):
-            kind = _kind(constraint)
-            key += [name] if kind == "primary_key" else []
-            not_null += [name] if kind in ("not_null", "primary_key") else []
-            checks.append(_check(constraint, name, index))
-    for index, constraint in enumerate(model.get("constraints") or (), start=1):
-        named = [str(column) for column in constraint.get("columns") or ()]
-        key += named if _kind(constraint) == "primary_key" else []
-        not_null += named if _kind(constraint) in ("not_null", "primary_key") else []
-        checks.append(_check(constraint, str(model.get("name")), index))
+    found = tuple(_constraints(model, columns))
+    _refuse(str(model.get("name")), found)
+
+    def named(*kinds: str) -> tuple[str, ...]:
+        return _once(name for one in found if one.kind in kinds for name in one.columns)
+
     return Contract(
         columns=tuple((name, str(column.get("data_type") or "")) for name, column in columns.items()),
-        primary_key=_once(key),
-        not_null=_once(not_null),
-        checks=tuple(check for check in checks if check is not None),
-        unique=_read_unique(str(model.get("name")), model.get("constraints") or (), columns),
+        primary_key=named("primary_key"),
+        not_null=named("not_null", "primary_key"),
+        checks=tuple(
+            (str(one.said.get("name") or f"{one.where}_check_{one.number}"), str(one.said["expression"]))
+            for one in found
+            if one.kind == "check" and one.said.get("expression")
+        ),
+        unique=tuple(dict.fromkeys(_once(one.columns) for one in found if one.kind == "unique")),
     )
 
 
-def _read_unique(
-    name: str, of_model: Iterable[Mapping[str, Any]], columns: Mapping[str, Mapping[str, Any]]
-) -> tuple[tuple[str, ...], ...]:
-    """Column by column, then those of the model. Raises FixRequest TS1809 for one that names no column."""
-    found: list[tuple[str, ...]] = [
-        (column,)
-        for column, said in columns.items()
-        for one in said.get("constraints") or ()
-        if _kind(one) == "unique"
-    ]
-    found += [
-        tuple(str(column) for column in one.get("columns") or ())
-        for one in of_model
-        if _kind(one) == "unique"
-    ]
-    if () in found:
-        raise FixRequest(
-            "TS1809",
-            f"model {name} has a unique constraint without columns",
-            why="nothing says which values must not repeat; an expression is not read",
-            fix="name its columns: {type: unique, columns: [...]}",
-        )
-    return tuple(dict.fromkeys(_once(one) for one in found))
-
-
-def _refuse_custom(name: str, owners: Iterable[Mapping[str, Any]]) -> None:
+def _refuse(name: str, found: Iterable[_Constraint]) -> None:
     """A custom constraint is SQL of some database's DDL; left out silently it would promise what nobody checks."""
-    for constraint in (one for owner in owners for one in owner.get("constraints") or ()):
-        if _kind(constraint) == "custom":
+    for one in found:
+        if one.kind == "custom":
             raise Unsupported(
                 "TS1834",
                 f"model {name} has a constraint of type custom",
-                why=f"tables have nothing that could enforce {str(constraint.get('expression'))!r}",
+                why=f"tables have nothing that could enforce {str(one.said.get('expression'))!r}",
                 fix="write it as type: check with a condition, or as a data test",
+            )
+        if one.kind == "unique" and not one.columns:
+            raise FixRequest(
+                "TS1809",
+                f"model {name} has a unique constraint without columns",
+                why="nothing says which values must not repeat; an expression is not read",
+                fix="name its columns: {type: unique, columns: [...]}",
             )
 
 

@@ -19,7 +19,7 @@ from dbt.adapters.protocol import AdapterConfig
 from dbt.adapters.tablestore.config.changed_keys_config import Affected, read_affected
 from dbt.adapters.tablestore.config.field_rules import read_field_options
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IGNORED, check_rows_asked
-from dbt.adapters.tablestore.config.row_choices import find_refused
+from dbt.adapters.tablestore.config.row_choices import ROW_CHOICES, Use
 from dbt.adapters.tablestore.config.secret_keys import ALIASES, refuse_secrets
 from dbt.adapters.tablestore.config.streaming_keys import STREAMING, Streaming, read_streaming
 from dbt.adapters.tablestore.config.value_shapes import (
@@ -139,6 +139,24 @@ class TableSettings:
             *filter(None, sequence.split(",")),
         )
         return tuple(dict.fromkeys(ordered))
+
+    def find_refused(self, strategy: str) -> str | None:
+        """The first config key that the model sets against a strategy of ROW_CHOICES."""
+        options = dict(self.options)
+        given = {
+            "merge_update_columns": self.update_columns,
+            "merge_exclude_columns": self.exclude_columns,
+            "incremental_predicates": self.predicates,
+            "sequence_field": "sequence.field" in options,
+            "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
+            "ignore_delete": options.get("ignore-delete", "false") != "false",
+            "ignore_update_before": options.get("ignore-update-before", "false") != "false",
+            "rowkind_field": "rowkind.field" in options,
+            "duplicates": options.get("tablestore.duplicates", "refuse") != "refuse",
+            "delete_when": self.delete_when,
+        }
+        refused = (key for key, value in given.items() if value and ROW_CHOICES[key][strategy] is Use.REFUSED)
+        return next(refused, None)
 
 
 def read_settings(name: str, config: Mapping[str, Any], brokers: str | None) -> TableSettings:
@@ -368,7 +386,7 @@ def _wrong_strategy(settings: TableSettings) -> tuple[str, str] | None:
         return "append does not go with a primary key", f"use incremental_strategy='merge', or {keeps}"
     if strategy == "insert_overwrite" and not settings.partition_by:
         return "insert_overwrite needs partitions", "set partition_by, or use materialized='table'"
-    refused = find_refused(settings, strategy)
+    refused = settings.find_refused(strategy)
     if refused is not None:
         fix = f"remove {refused}, or use incremental_strategy='merge'"
         return f"{refused} does not go with {strategy}", fix

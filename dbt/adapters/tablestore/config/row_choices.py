@@ -9,33 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Protocol
 
 RETRACTIONS = "retractions"  # a streaming model whose result has _row_kind and _snapshot_id
-
-
-class ModelKeys(Protocol):
-    """What is asked of a model's settings (TableSettings)."""
-
-    @property
-    def options(self) -> tuple[tuple[str, str], ...]:
-        """Table options of the config."""
-
-    @property
-    def delete_when(self) -> str | None:
-        """Which rows mean delete."""
-
-    @property
-    def update_columns(self) -> tuple[str, ...]:
-        """Columns that a merge sets."""
-
-    @property
-    def exclude_columns(self) -> tuple[str, ...]:
-        """Columns that a merge keeps."""
-
-    @property
-    def predicates(self) -> tuple[str, ...]:
-        """Which stored rows a merge looks at."""
 
 
 class Use(StrEnum):
@@ -75,30 +50,8 @@ NEUTRAL_OPTIONS: Mapping[str, str | None] = {
 }
 
 
-def find_refused(table: ModelKeys, strategy: str) -> str | None:
-    """The first config key that a model sets against its strategy."""
-    return next((key for key in _given(table) if ROW_CHOICES[key][strategy] is Use.REFUSED), None)
-
-
 def find_unneutral(options: Mapping[str, str]) -> str | None:
     """The first option by which a table keeps another row than the one that was written last."""
     return next(
         (key for key, neutral in NEUTRAL_OPTIONS.items() if options.get(key, neutral) != neutral), None
     )
-
-
-def _given(table: ModelKeys) -> list[str]:
-    options = dict(table.options)
-    given = {
-        "merge_update_columns": table.update_columns,
-        "merge_exclude_columns": table.exclude_columns,
-        "incremental_predicates": table.predicates,
-        "sequence_field": "sequence.field" in options,
-        "merge_engine": options.get("merge-engine", "deduplicate") != "deduplicate",
-        "ignore_delete": options.get("ignore-delete", "false") != "false",
-        "ignore_update_before": options.get("ignore-update-before", "false") != "false",
-        "rowkind_field": "rowkind.field" in options,
-        "duplicates": options.get("tablestore.duplicates", "refuse") != "refuse",
-        "delete_when": table.delete_when,
-    }
-    return [key for key, value in given.items() if value]

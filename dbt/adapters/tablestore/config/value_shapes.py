@@ -27,22 +27,22 @@ def wrong_shape(name: str, key: str, value: object, expected: str) -> FixRequest
 
 def read_columns(name: str, key: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
     """A column or a list of columns, without repetition; empty text and empty list mean none."""
-    if value is None or value == "":
-        return ()
-    columns = [value] if isinstance(value, str) else value
-    if not isinstance(columns, Sequence) or not all(isinstance(c, str) and c.strip() for c in columns):
-        raise wrong_shape(name, key, value, "a column or a list of columns")
+    columns = _read_texts(name, key, value, "a column or a list of columns")
     return tuple(dict.fromkeys(column.strip().strip("`") for column in columns))
 
 
 def read_predicates(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
     """One SQL condition or a list of them."""
+    return _read_texts(name, "incremental_predicates", value, "a SQL condition or a list of them")
+
+
+def _read_texts(name: str, key: str, value: Any, expected: str) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
     if value is None or value == "":
         return ()
-    conditions = [value] if isinstance(value, str) else value
-    if not isinstance(conditions, Sequence) or not all(isinstance(c, str) and c.strip() for c in conditions):
-        raise wrong_shape(name, "incremental_predicates", value, "a SQL condition or a list of them")
-    return tuple(conditions)
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, Sequence) or not all(isinstance(one, str) and one.strip() for one in texts):
+        raise wrong_shape(name, key, value, expected)
+    return tuple(texts)
 
 
 def read_text(name: str, key: str, value: Any) -> str | None:  # noqa: ANN401 - comes from YAML

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from dbt.adapters.tablestore.config.row_choices import RETRACTIONS, find_refused
+from dbt.adapters.tablestore.config.row_choices import RETRACTIONS
 from dbt.adapters.tablestore.inputs.query_errors import FixModelQuery
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from tablestore_engine.api import Engine, FixRequest, Table, TableVersion
@@ -56,7 +56,7 @@ def plan_retractions(
 
 def _check_settings(name: str, settings: ModelSettings) -> None:
     """Settings by which the newest upsert of a key would not be its row."""
-    found = find_refused(settings.table, RETRACTIONS)
+    found = settings.table.find_refused(RETRACTIONS)
     if found is not None:
         raise FixModelQuery(
             "TS1867",

@@ -54,6 +54,12 @@ class ModelCode:
     database: str | None = None
     config: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
+    @classmethod
+    def of(cls, node: Mapping[str, Any], compiled: str, database: str | None, skipped: int = 0) -> ModelCode:
+        """`node`: dbt's, of the model."""
+        name, path, raw = (str(node[key]) for key in ("name", "original_file_path", "raw_code"))
+        return cls(name, path, raw, compiled, skipped, database, node["config"])
+
 
 def count_skipped_lines(folders: list[Path], path: str, raw: str) -> int:
     """Lines of the model's file before the text that dbt has of it: dbt strips them."""

@@ -21,10 +21,10 @@ from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
 from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
+from dbt.adapters.tablestore.write.model_job import ModelRun
 from tablestore_engine.api import Engine, TablestoreError, WriteMode
-from tablestore_engine.spi import FollowedDeltas, FollowedInput, ReadLog
+from tablestore_engine.spi import FollowedDeltas, FollowedInput
 
 # begin of a clause → tip
 TIPS = {
@@ -171,22 +171,16 @@ class ChangedKeysModels:
         self._engine, self._inputs = engine, inputs
         self._warned = WarnedOnce(logger)
 
-    def followed(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        situation: Situation,
-        context: PlanContext,
-        reads: ReadLog,
-    ) -> Situation:
-        """With the keys that changes of the inputs affect; `reads`: what the model's query reads."""
+    def followed(self, run: ModelRun, situation: Situation) -> Situation:
+        """With the keys that changes of the inputs affect."""
+        relation, settings = run.relation, run.settings
         assert settings.table.affected is not None
         is_new = not situation.table_exists or situation.full_refresh
         done = self._inputs.followed(settings.node)
         if done is not None and done.is_code:  # which has run for these keys
             return self._with_keys(relation, situation, done, is_new=is_new)
-        tables = tuple(sorted({one.table for one in reads.reads()}))
-        text = context.compiled or situation.sql
+        tables = tuple(sorted({one.table for one in run.query.reads.reads()}))
+        text = run.context.compiled or situation.sql
         query = ModelQuery(relation.table_name, situation.sql, text, settings.table.affected, settings.node)
         found = self._inputs.follow(settings.node, relation, query, tables, is_new=is_new)
         return self._with_keys(relation, situation, found, is_new=is_new)

@@ -2,6 +2,9 @@
 
 CHANGE     when the rows of a failed test are kept
 CHANGE     the outcome of a dbt data test for a staged snapshot
+CHANGE     the test of a Python model by `changed_keys`
+INVARIANT  equals_full_refresh of a Python model runs the code that has made the rows, over all rows of the very states
+           of its inputs: dbt's compiled text is known by its digest, and the test's pins say which states.
 """
 
 from __future__ import annotations
@@ -15,9 +18,13 @@ from dbt.adapters.tablestore.adapter_response import PublishingResponse
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
+from dbt.adapters.tablestore.python_models.keyed_inputs import inputs_of, keyed_inputs
+from dbt.adapters.tablestore.python_models.model_code import ModelCode
+from dbt.adapters.tablestore.python_models.python_config import read_python_config
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.keyed_tests import KeyedTests
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.python_models import PythonModels
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
     ROWS_MAX,
@@ -155,7 +162,7 @@ logger = TerminalMessages("Tablestore")
 
 
 class DataTests:
-    """Of one invocation; `target` is dbt's folder of compiled files."""
+    """Of one invocation; `target` is dbt's folder of compiled files, `settings_of` reads those of a model's node."""
 
     def __init__(
         self,
@@ -164,9 +171,10 @@ class DataTests:
         coordinator: PublishCoordinator,
         pinned: NodeVersions,
         databases: Callable[[], tuple[str, ...]],
-        of_code: KeyedTests,
+        python: PythonModels,
+        settings_of: Callable[[Mapping[str, Any]], ModelSettings],
     ) -> None:
-        self._of_code = of_code
+        self._python, self._settings_of = python, settings_of
         self._engine, self._target, self._databases = engine, target, databases
         self._coordinator, self._pinned, self._inputs = coordinator, pinned, pinned.inputs
         self._reads: dict[str, ReadLog] = {}
@@ -245,10 +253,15 @@ class DataTests:
             self._pinned.as_of.get(relation.table_name),
         )
         model, text = find_query(manifest, target, table, self._inputs.digest(table, version))
-        is_code = str(model.language) == "python"
-        query = self._of_code.keys(model, text) if is_code else text
+        is_code, node, query = str(model.language) == "python", model.to_dict(), text
+        if is_code:
+            affected = self._settings_of(node).table.affected
+            assert affected is not None  # its digest is that of a changed_keys model
+            query = keyed_inputs(inputs_of(text), affected).query
         self._inputs.pin_test(test, str(model.unique_id), table, query, version)
         self._inputs.check_context(table, query, self._inputs.test_pins(test), version)
-        query = self._of_code.rows(model, text, relation, test) if is_code else query
+        if is_code:
+            code = ModelCode.of(node, text, relation.database)
+            query = self._python.run(test, relation, code, read_python_config(node), is_test=True)
         columns = self._pinned.query_columns(test, f"select * from {table}")  # staged rows may have others
         return difference(query, table, [one.name for one in columns])

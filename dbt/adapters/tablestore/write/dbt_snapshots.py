@@ -26,7 +26,7 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import RunContext, SnapshotQuery
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table, job_of
+from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table
 from tablestore_engine.api import OnSchemaChange, Unsupported, WriteMode
 from tablestore_engine.spi import ReadLog, Staged
 
@@ -90,7 +90,7 @@ def snapshot_job(
             raise compiled_for_no_table(relation.table_name, settings.node)
         return planned()
 
-    return job_of(relation, settings, plan, planned(), again, context, reads)
+    return ModelJob(relation, settings, plan, planned(), again, context, reads)
 
 
 def _followed(

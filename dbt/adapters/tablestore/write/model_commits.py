@@ -104,7 +104,7 @@ class UniqueCheck:
     def _publish_checked(
         self, job: ModelJob, sets: Sequence[Sequence[str]], work: Work, write: Write
     ) -> WriteReport:
-        table, name = job.relation.table_name, f"unique_{branch_of(job.invocation)}"
+        table, name = job.relation.table_name, f"unique_{branch_of(job.context.invocation)}"
         plan = Staged(table, name, "", 0, job.settings.node, "auto", (GATE,))
         refused: TablestoreError | None = None
         for number in range(_TRIES):
@@ -243,7 +243,9 @@ class ModelCommits:
                     if self._pinned.of(node) == pins:
                         raise
         except PublishPending:
-            self._pending.keep(job.invocation, node, self._pending.user_of(job.invocation, node))
+            self._pending.keep(
+                job.context.invocation, node, self._pending.user_of(job.context.invocation, node)
+            )
             raise
         finally:
             self._pinned.looks.end()
@@ -266,7 +268,7 @@ class ModelCommits:
         """`whole`: all that its streams have, since it waits for tests."""
         spec, rows = work
         node, action = job.settings.node, job.plan.action
-        properties = {"dbt.invocation": job.invocation, NODE_PROPERTY: node}
+        properties = {"dbt.invocation": job.context.invocation, NODE_PROPERTY: node}
         followed = self._inputs.followed(node)
         if followed is not None and action is Action.INCREMENT and spec.mode is WriteMode.UPSERT:
             properties[ROWS_BEFORE] = followed.rows_version
@@ -282,7 +284,7 @@ class ModelCommits:
             stage=None if staged is None else staged.name,
             beside=replaces,
             builds_on_stage=staged is not None and job.batch is not None,
-            commit_user=self._pending.user_of(job.invocation, node),
+            commit_user=self._pending.user_of(job.context.invocation, node),
             commit_identifier=job.identifier + (0 if taken is None else taken.number),
             properties=properties if staged is None else {**properties, **stage_properties(staged)},
             positions=steps,

@@ -32,7 +32,6 @@ from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import (
     InputContext,
-    PlanContext,
     RunContext,
     SeedContext,
 )
@@ -43,21 +42,20 @@ from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
 from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job
-from dbt.adapters.tablestore.write.keyed_tests import KeyedTests
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import (
     ModelJob,
+    ModelRun,
     PlannedModel,
     Work,
     compiled_for_no_table,
-    job_of,
+    read_situation,
 )
 from dbt.adapters.tablestore.write.model_settings import read_model_settings
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_job
-from dbt.adapters.tablestore.write.situations import read_situation
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
     NoRows,
@@ -85,55 +83,40 @@ class ModelWriter:
         self._engine = engine
         self._config = config
         self._databases = databases
-        self._coordinator = PublishCoordinator(engine)
+        self.coordinator = PublishCoordinator(engine)
         target = Path(getattr(config, "project_target_path", "target"))
         self._pending = PendingWrites(target, find_retried(target))
         self.ignored = IgnoredKeys()
         self._jobs: dict[str, list[ModelJob]] = {}
         self._lock = OrderedLock("models of this run", Rank.PROCESS)
         self.looks = NodeLooks(engine)
-        self.pinned = NodeVersions(self.looks, config, self._coordinator, databases, self._adopt)
+        self.pinned = NodeVersions(self.looks, config, self.coordinator, databases, self._adopt)
         self.inputs, self.streams = self.pinned.inputs, self.pinned.streams
         self.python = PythonModels(engine, self.pinned, config)
-        of_code = KeyedTests(self.python, lambda model: self.read_settings(model, {}))
-        self.tests = DataTests(engine, target, self._coordinator, self.pinned, databases, of_code)
+        settings_of = partial(self.read_settings, nodes={})
+        self.tests = DataTests(
+            engine, target, self.coordinator, self.pinned, databases, self.python, settings_of
+        )
         self._commits = ModelCommits(engine, config, self._pending, self.pinned)
         self.changed_keys = ChangedKeysModels(self.looks.engine, self.inputs)
         self.batches = BatchQueries(engine, self.pinned)
         self._empty = EmptyRuns()
 
     def _adopt(self) -> None:
-        self._coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
+        self.coordinator.adopt(lambda: self._pending.retried_runs(get_invocation_id()), self._databases)
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
         return read_model_settings(model, nodes, self._config, self.ignored)
 
-    def plan(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        sql: str,
-        query: AnalyzedQuery,
-        context: PlanContext,
-    ) -> PlannedModel:
+    def plan(self, run: ModelRun) -> PlannedModel:
         """Decide what the run does."""
         self.looks.resume()
+        return self.pinned.retry(run.settings.node, lambda: PlannedModel(run, self._plan(run)))
 
-        def decide() -> PlannedModel:
-            return PlannedModel(self._plan(relation, settings, sql, query, context), sql, query, context)
-
-        return self.pinned.retry(settings.node, decide)
-
-    def _plan(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        sql: str,
-        analyzed: AnalyzedQuery,
-        context: PlanContext,
-    ) -> BuildPlan:
-        query, columns = sql, analyzed.columns
+    def _plan(self, run: ModelRun) -> BuildPlan:
+        relation, settings, sql, columns = run.relation, run.settings, run.sql, run.query.columns
+        query, context = sql, run.context
         follows = self.inputs.has_inputs(settings.node) or self.streams.follows(settings.node)
         if follows and settings.table.materialized == "table":
             raise refuse_changes(relation.table_name)
@@ -152,7 +135,7 @@ class ModelWriter:
             none = no_keys(relation.table_name, settings.table.affected.key)
             situation = replace(situation, affected=none)
         elif settings.table.affected is not None:
-            situation = self.changed_keys.followed(relation, settings, situation, context, analyzed.reads)
+            situation = self.changed_keys.followed(run, situation)
         plan = plan_model(settings, situation)
         if is_empty(self._config) and not self.python.has(settings.node):  # dbt limits no input of Python
             plan = self._empty.keep_rows(plan, settings.node, is_keyed=bool(settings.table.primary_key))
@@ -190,32 +173,28 @@ class ModelWriter:
 
     # --- writing ---
 
-    def write(
-        self,
-        relation: TablestoreRelation,
-        settings: ModelSettings,
-        planned: PlannedModel,
-        context: RunContext,
-    ) -> TablestoreResponse:
+    def write(self, planned: PlannedModel, context: RunContext) -> TablestoreResponse:
         """One snapshot of the model's rows; of a streaming model one for each range."""
-        plan = planned.plan
+        run, plan = planned.run, planned.plan
+        settings = run.settings
 
         def again() -> Work:
-            fresh = self._plan_again(relation, settings, planned).plan
+            fresh = self._plan_again(planned).plan
             return model_spec(settings, fresh), self._rows(settings.node, fresh)
 
-        rows = planned.query.empty or self._rows(settings.node, plan)
+        rows = run.query.empty or self._rows(settings.node, plan)
         work = (model_spec(settings, plan), rows)
-        job = job_of(relation, settings, plan, work, again, context, planned.query.reads)
+        job = ModelJob(run.relation, settings, plan, work, again, context, run.query.reads)
         try:
-            response = self._commit(job, context)
+            response = self._commit(job)
         finally:
             self._finish(settings.node)
+        context = replace(context, existing=run.relation)
         while (taken := self.streams.taken(settings.node)) and taken.has_more and response.staged is None:
-            planned = self._plan_next(relation, settings, planned)
+            planned = self._plan_next(planned)
             work = (model_spec(settings, planned.plan), planned.plan.select)
-            job = replace(job, plan=planned.plan, work=work)
-            response.join(self._commit(job, replace(context, existing=relation)))
+            job = replace(job, plan=planned.plan, work=work, context=context)
+            response.join(self._commit(job))
         return response
 
     def _rows(self, node: str, plan: BuildPlan) -> Any:  # noqa: ANN401 - SQL text, or rows
@@ -226,30 +205,27 @@ class ModelWriter:
         self.inputs.finish(node)
         self.python.finish(node)
 
-    def _plan_next(
-        self, relation: TablestoreRelation, settings: ModelSettings, planned: PlannedModel
-    ) -> PlannedModel:
+    def _plan_next(self, planned: PlannedModel) -> PlannedModel:
         """The next range of a model's streams: its table is there by now, and nothing is replaced."""
-        context = replace(planned.context, existing=relation, full_refresh=False)
+        run = planned.run
+        context = replace(run.context, existing=run.relation, full_refresh=False)
         plan = replace(planned.plan, action=Action.INCREMENT)
-        return self._plan_again(relation, settings, replace(planned, plan=plan, context=context))
+        return self._plan_again(PlannedModel(replace(run, context=context), plan))
 
-    def _plan_again(
-        self, relation: TablestoreRelation, settings: ModelSettings, known: PlannedModel
-    ) -> PlannedModel:
+    def _plan_again(self, known: PlannedModel) -> PlannedModel:
         """The same SQL on what is there now. Raises RetryError TS1879 when it was compiled for another situation."""
+        run, node = known.run, known.run.settings.node
         if known.plan.action is Action.CREATE:
-            raise compiled_for_no_table(relation.table_name, settings.node)
+            raise compiled_for_no_table(run.relation.table_name, node)
         self.looks.begin()
-        self.python.run_again(settings.node)
+        self.python.run_again(node)
         self.looks.begin()
         found = retry_published(
-            partial(self._commits.versions_but, settings.node, relation),
-            lambda *, versions: self.looks.engine().query_columns(known.sql, versions=versions),
+            partial(self._commits.versions_but, node, run.relation),
+            lambda *, versions: self.looks.engine().query_columns(run.sql, versions=versions),
         )
         columns = tuple((column.name, column.type_text) for column in found)
-        query = AnalyzedQuery(columns, known.query.reads)
-        return self.plan(relation, settings, known.sql, query, known.context)
+        return self.plan(replace(run, query=AnalyzedQuery(columns, run.query.reads)))
 
     def write_seed(
         self,
@@ -261,19 +237,17 @@ class ModelWriter:
         """The seed's rows replace what was there."""
         zone = self._config.credentials.session_zone
         self.pinned.of(settings.node)  # before the first look
-        job = seed_job(self.looks.engine(), relation, settings, table, context, zone)
-        return self._commit(job, context.run)
+        return self._commit(seed_job(self.looks.engine(), relation, settings, table, context, zone))
 
-    def _commit(self, job: ModelJob, context: RunContext) -> TablestoreResponse:
+    def _commit(self, job: ModelJob) -> TablestoreResponse:
         """One snapshot, staged or published; then publish the staged snapshots that waited for this write."""
         name = job.relation.table_name
         response: TablestoreResponse | None = None
         try:
-            with nullcontext() if job.batch is None else self._coordinator.batch(name):
+            with nullcontext() if job.batch is None else self.coordinator.batch(name):
                 while response is None:
-                    staged = self._place(job, context)
-                    engine, is_staged = self._engine(), staged is not None
-                    replaces = must_replace(engine, job, context.existing, is_staged=is_staged)
+                    staged = self._place(job)
+                    replaces = must_replace(self._engine(), job, is_staged=staged is not None)
                     try:
                         report = self._commits.write(job, staged, job.work, replaces=replaces)
                     except StagedVersionMissing:  # another thread has published changes that the query names
@@ -294,15 +268,15 @@ class ModelWriter:
         return response
 
     def _publish_free(self, table: str, node: str | None = None) -> None:
-        for line in self._coordinator.publish_free(table, node):
+        for line in self.coordinator.publish_free(table, node):
             logger.info(line)
 
-    def _place(self, job: ModelJob, context: RunContext) -> Staged | None:
+    def _place(self, job: ModelJob) -> Staged | None:
         """Where the rows wait, when what an earlier run has left is done; None: they are published at once."""
         name = job.relation.table_name
-        staged = self._plan_staged(name, job.settings, job, context, job.reads)
-        self._coordinator.finish_pending(name)
-        self._coordinator.clear_unpublished(name, staged)
+        staged = self._plan_staged(name, job.settings, job, job.context, job.reads)
+        self.coordinator.finish_pending(name)
+        self.coordinator.clear_unpublished(name, staged)
         return staged
 
     def _settle(
@@ -311,9 +285,9 @@ class ModelWriter:
         """What is committed is entered in the book of what waits, or ends what waited."""
         self._tell(response, job)
         if staged is not None and response.staged is not None:
-            self._coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
+            self.coordinator.add(staged, response, self._rebuild_of(job, staged, replaces=replaces))
         elif staged is None or job.batch is None:  # nothing changed; other batches may wait, or come
-            self._coordinator.forget(
+            self.coordinator.forget(
                 job.relation.table_name, is_unchanged=staged is not None, is_batch=job.batch is not None
             )
         return response
@@ -333,8 +307,8 @@ class ModelWriter:
         self, name: str, settings: ModelSettings, job: ModelJob | None, context: RunContext, reads: ReadLog
     ) -> Staged | None:
         """How the node's rows wait; None when they are published at once."""
-        self._coordinator.start(context.invocation)
-        return self._coordinator.plan_staged(
+        self.coordinator.start(context.invocation)
+        return self.coordinator.plan_staged(
             node=settings.node,
             table=name,
             policy=settings.table.publish,
@@ -353,14 +327,14 @@ class ModelWriter:
 
         def rebuild(number: int) -> None:
             if job.batch is not None:
-                self._coordinator.begin_again(job.relation.table_name)
-            fresh = self._coordinator.plan_again(staged)
+                self.coordinator.begin_again(job.relation.table_name)
+            fresh = self.coordinator.plan_again(staged)
             for each in tuple(jobs):
-                again = replace(each, identifier=each.identifier + number)
+                again = replace(each, attempt=number)
                 response = describe_commit(self._commits.write(again, fresh, each.again(), replaces=replaces))
                 self._finish(each.settings.node)
                 if response.staged is not None or each.batch is None:
-                    self._coordinator.add(fresh, response, rebuild)
+                    self.coordinator.add(fresh, response, rebuild)
 
         return rebuild
 
@@ -374,7 +348,7 @@ class ModelWriter:
     ) -> TablestoreResponse:
         """One run of a dbt snapshot, staged with what it reads; no rows are no commit."""
         try:
-            return self._commit(snapshot_job(relation, settings, rows, context, self.inputs, reads), context)
+            return self._commit(snapshot_job(relation, settings, rows, context, self.inputs, reads))
         finally:
             self._finish(settings.node)
 
@@ -386,15 +360,3 @@ class ModelWriter:
         if planned is not None:
             is_snapshot = settings.table.materialized == "snapshot"
             raise (no_merge if is_snapshot else builds_on_staged)(planned)
-
-    def is_staged(self, table: str) -> bool:
-        """Whether this invocation has staged rows of it, with all that its config says, that are not out yet."""
-        return self._coordinator.is_staged(table)
-
-    def publish(self, nodes: frozenset[str]) -> tuple[str, ...]:
-        """Let manual ones go."""
-        return self._coordinator.publish_asked(nodes, self._databases())
-
-    def take_held_back(self) -> tuple[str, ...]:
-        """Lines about what stays unpublished; a second call has nothing to say."""
-        return self._coordinator.take_held_back()

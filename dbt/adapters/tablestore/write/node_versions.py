@@ -19,7 +19,6 @@ from dbt.adapters.tablestore.pinned_reads import (
     check_as_of_names,
     read_as_of,
     retry_published,
-    versions_of,
 )
 from tablestore_engine.api import ColumnInfo, TableVersion
 from tablestore_engine.spi import ReadLog
@@ -53,7 +52,8 @@ class NodeVersions:
     def of(self, node: str) -> Mapping[str, TableVersion]:
         """table -> version that statements of this node read instead of the current one."""
         self._adopt()
-        pins = versions_of(self._coordinator.branches_for(node, self._databases()))
+        staged = self._coordinator.branches_for(node, self._databases())
+        pins = {table: TableVersion(branch=branch) for table, branch in staged.items()}
         self.looks.keep(pins)
         if not node.startswith("test."):
             return {**pins, **self.inputs.versions(node, pins), **self.streams.staged(node, pins)}

@@ -40,7 +40,9 @@ _LIBRARIES = ("pyspark", "pandas", "polars", "pyarrow")
 
 @dataclass(frozen=True)
 class PythonModel:
-    """One model of the run: what it is, and under which name a query finds its rows. `is_test`: a test reads these."""
+    """One model of the run: what it is, and under which name a query finds its rows. `is_test`: a test reads these.
+    `arrow`: its rows until they are written, if it gave an Arrow table.
+    """
 
     node: str
     relation: TablestoreRelation
@@ -50,6 +52,7 @@ class PythonModel:
     reads: ReadLog
     keyed: KeyedCode | None = None
     is_test: bool = False
+    arrow: pa.Table | None = None
 
     @property
     def query(self) -> str:
@@ -68,7 +71,6 @@ class PythonModels:
     ) -> None:
         self._engine, self._pinned, self._config = engine, pinned, config
         self._models: dict[str, PythonModel] = {}
-        self._rows: dict[str, Any] = {}  # by node: Arrow rows, until they are written
         self._lock = OrderedLock("Python models of this run", Rank.PROCESS)
 
     def run(
@@ -132,16 +134,15 @@ class PythonModels:
         WHY     through Spark the same rows take many times as long.
         """
         model, select = self._find(node), plan.select
-        rows = self._rows.get(node)
         if model is not None and model.keyed is not None:
             model.keyed.check_plan(
                 is_upsert=plan.action is Action.INCREMENT and plan.mode is WriteMode.UPSERT
             )
-        if model is None or rows is None:
+        if model is None or model.arrow is None:
             return select
         if select == model.query:
-            return rows
-        self._engine().python_frames.name_rows(rows, model.rows)
+            return model.arrow
+        self._engine().python_frames.name_rows(model.arrow, model.rows)
         return select
 
     def reads(self, node: str) -> ReadLog:
@@ -227,10 +228,7 @@ class PythonModels:
 
     def _keep(self, node: str, rows: pa.Table | None) -> None:
         with self._lock:
-            if rows is None:
-                self._rows.pop(node, None)
-            else:
-                self._rows[node] = rows
+            self._models[node] = replace(self._models[node], arrow=rows)
 
 
 def _rows_of(model: PythonModel, name: str, restriction: Restriction | None) -> str:

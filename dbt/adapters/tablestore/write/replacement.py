@@ -12,20 +12,18 @@ from collections.abc import Collection, Mapping
 
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.plan.build_plan import Action
-from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob
 from tablestore_engine.api import Engine, FixRequest
 
 logger = TerminalMessages("Tablestore")
 
 
-def must_replace(
-    engine: Engine, job: ModelJob, existing: TablestoreRelation | None, *, is_staged: bool
-) -> bool:
+def must_replace(engine: Engine, job: ModelJob, *, is_staged: bool) -> bool:
     """Whether a view of the name, or a table laid out otherwise, gives way: neither can be turned into this table.
 
     Raises FixRequest TS1832 when both have the same topic; TS1888 when it waits and comes in batches, before the first.
     """
+    existing = job.context.existing
     is_view = existing is not None and bool(existing.is_view)
     if not is_view and job.plan.action != Action.RECREATE:
         return False

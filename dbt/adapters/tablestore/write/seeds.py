@@ -18,8 +18,7 @@ from dbt.adapters.tablestore.plan.build_plan import plan_build
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, table_spec
 from dbt.adapters.tablestore.plan.run_context import PlanContext, SeedContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
-from dbt.adapters.tablestore.write.model_job import ModelJob, job_of
-from dbt.adapters.tablestore.write.situations import read_situation
+from dbt.adapters.tablestore.write.model_job import ModelJob, read_situation
 from tablestore_engine.api import Engine, FixData, FixRequest, OnSchemaChange, WriteMode, WriteSpec
 from tablestore_engine.spi import ReadLog, aware, read_zone
 
@@ -120,7 +119,7 @@ def seed_job(
     known = PlanContext(existing=context.run.existing, full_refresh=True)
     plan = plan_build(settings.table, read_situation(engine, relation, "", types, known))
     work = (spec, rows)
-    return job_of(relation, settings, plan, work, lambda: work, context.run, ReadLog())
+    return ModelJob(relation, settings, plan, work, lambda: work, context.run, ReadLog())
 
 
 def seed_to_arrow(

@@ -11,10 +11,6 @@
   {{ return(load_result('last_modified')) }}
 {%- endmacro -%}
 
-{%- macro tablestore__get_binding_char() -%}
-  {{ return('%s') }}
-{%- endmacro -%}
-
 {#- Columns as objects, as dbt's own macros expect them; dbt-spark's macro gives rows of DESCRIBE. -#}
 {%- macro tablestore__get_columns_in_relation(relation) -%}
   {{ return(adapter.get_columns_in_relation(relation)) }}

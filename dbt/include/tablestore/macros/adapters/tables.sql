@@ -8,18 +8,6 @@
   {%- endif -%}
 {%- endmacro -%}
 
-{%- macro tablestore__drop_relation(relation) -%}
-  {%- call statement('drop_relation', auto_begin=False) -%}
-    drop {{ relation.type }} if exists {{ relation.render() }}
-  {%- endcall -%}
-{%- endmacro -%}
-
-{%- macro tablestore__truncate_relation(relation) -%}
-  {%- call statement('truncate_relation') -%}
-    truncate table {{ relation.render() }}
-  {%- endcall -%}
-{%- endmacro -%}
-
 {%- macro tablestore__rename_relation(from_relation, to_relation) -%}
   {%- call statement('rename_relation') -%}
     alter {{ from_relation.type or 'table' }} {{ from_relation.render() }} rename to {{ to_relation.render() }}

@@ -43,8 +43,8 @@
 
   {#- 5 one snapshot -#}
   {%- set response = adapter.tablestore_write(
-        target_relation, settings, planned, existing=existing, nodes=tablestore_nodes(),
-        selected=selected_resources, invocation=invocation_id, batch=model.get('batch')) -%}
+        planned, existing=existing, nodes=tablestore_nodes(), selected=selected_resources, invocation=invocation_id,
+        batch=model.get('batch')) -%}
 
   {#- 6 what a user could have typed, and the result line -#}
   {%- set statement_text = tablestore_statement(target_relation, settings, planned.plan) if model.language == 'sql' else compiled_code -%}

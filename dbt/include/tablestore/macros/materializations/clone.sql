@@ -23,8 +23,3 @@
   {%- do persist_docs(target_relation, model) -%}
   {{ return({'relations': [target_relation]}) }}
 {%- endmacro -%}
-
-
-{%- macro tablestore__can_clone_table() -%}
-  {{ return(true) }}
-{%- endmacro -%}

@@ -33,9 +33,8 @@
       {{ get_unit_test_sql(sql, expected_sql, quoted_names) }}
     {%- endcall -%}
   {%- else -%}
-    {%- set schema = adapter.tablestore_unit_database() -%}
-    {%- set actual = "select * from " ~ adapter.tablestore_unit_result(asked, schema) -%}
-    {%- set compared = get_unit_test_sql(actual, expected_sql, quoted_names) -%}
+    {%- set schema, actual = adapter.tablestore_unit_result(asked) -%}
+    {%- set compared = get_unit_test_sql("select * from " ~ actual, expected_sql, quoted_names) -%}
     {%- set table = adapter.tablestore_unit_rows(asked, schema, prior, sql, compared) -%}
     {%- do store_raw_result('main', message='OK', code='OK', rows_affected='0', agate_table=table) -%}
   {%- endif -%}
