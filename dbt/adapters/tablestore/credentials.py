@@ -91,7 +91,14 @@ class TablestoreCredentials(Credentials):
         self._take_brokers()
         _refuse_unknown(self.spark, SPARK_KEYS, "spark.", "put a Spark setting under spark.conf")
         for key, known in (("read_way", tuple(ReadWay)), ("connector", _CONNECTORS)):
-            self._check_choice(key, known)
+            value = str(self.spark.get(key, known[0]))
+            if value not in known:
+                raise FixRequest(
+                    "TS1803",
+                    f"the profile has an unknown value spark.{key}: {value}",
+                    why=f"known are {', '.join(known)}",
+                    fix=f"write one of them, or remove spark.{key}",
+                )
 
     def _take_brokers(self) -> None:
         """Into `log`, which everything else reads."""
@@ -108,16 +115,6 @@ class TablestoreCredentials(Credentials):
             )
         self.log = {**(self.log or {}), BROKERS: asked}
 
-    def _check_choice(self, key: str, known: tuple[str, ...]) -> None:
-        value = str(self.spark.get(key, known[0]))
-        if value not in known:
-            raise FixRequest(
-                "TS1803",
-                f"the profile has an unknown value spark.{key}: {value}",
-                why=f"known are {', '.join(known)}",
-                fix=f"write one of them, or remove spark.{key}",
-            )
-
     @classmethod
     def translate_aliases(cls, kwargs: dict[str, Any], recurse: bool = False) -> dict[str, Any]:
         """dbt hands every config of the project through here while it parses: the first place to see a secret in one.
@@ -125,7 +122,8 @@ class TablestoreCredentials(Credentials):
         The profile itself comes this way too; there secrets are at home.
         """
         if kwargs.get("type") != "tablestore":
-            _refuse_secrets_of_config(kwargs)
+            with as_dbt_errors():
+                refuse_secret_keys(kwargs)
         return super().translate_aliases(kwargs, recurse)
 
     @property
@@ -159,11 +157,6 @@ def _refuse_unknown(given: Iterable[str], known: Sequence[str], prefix: str, ins
                 why=f"known are {', '.join(known)}",
                 fix=f"write {prefix}{near[0]}, or {instead}" if near else instead,
             )
-
-
-@as_dbt_errors()
-def _refuse_secrets_of_config(config: Mapping[str, Any]) -> None:
-    refuse_secret_keys(config)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ INVARIANT  a function and a table or view may have the same name: a look-up of a
 from __future__ import annotations
 
 from multiprocessing.context import SpawnContext
-from typing import Any, NoReturn
+from typing import Any
 
 from dbt.adapters.base.relation import BaseRelation
 from dbt.adapters.cache import RelationsCache
@@ -57,15 +57,10 @@ class FunctionRelations(SparkAdapter):
 
     @for_macros()
     def tablestore_refuse_function(self, name: str, what: str) -> None:
-        """Kinds of functions that dbt knows and Spark cannot store."""
-        _refuse_function(name, what)
-
-
-def _refuse_function(name: str, what: str) -> NoReturn:
-    """Always raises TS1884; `what` is dbt's word for the kind of function."""
-    raise Unsupported(
-        "TS1884",
-        f"function {name}: {what} is not supported",
-        why="Spark stores SQL functions only: one expression or query per call, no aggregates, no other language",
-        fix="write the function in SQL (functions/<name>.sql), or write the expression as a macro",
-    )
+        """TS1884 for a kind of functions that dbt knows and Spark cannot store; `what` is dbt's word for it."""
+        raise Unsupported(
+            "TS1884",
+            f"function {name}: {what} is not supported",
+            why="Spark stores SQL functions only: one expression or query per call, no aggregates, no other language",
+            fix="write the function in SQL (functions/<name>.sql), or write the expression as a macro",
+        )

@@ -13,6 +13,13 @@ from tablestore_engine.api import FixRequest
 Nodes = Mapping[str, Mapping[str, Any]]
 
 
+def nested(config: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a config says below `meta.tablestore`; empty where that is no mapping."""
+    meta = config.get("meta")
+    found = meta.get("tablestore") if isinstance(meta, Mapping) else None
+    return found if isinstance(found, Mapping) else {}
+
+
 def _parents(node: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple((node.get("depends_on") or {}).get("nodes") or ())
 
@@ -72,8 +79,7 @@ def built_schemas(nodes: Mapping[str, Any], own: str) -> tuple[str, ...]:
 
 def find_topic(config: Mapping[str, Any]) -> str | None:
     """The Kafka topic a model's config names, in any of the places it may stand."""
-    nested = (config.get("meta") or {}).get("tablestore") or {}
-    for source in (config, nested):
+    for source in (config, nested(config)):
         properties = source.get("table_properties") or source.get("tblproperties") or {}
         kafka = source.get("kafka") or {}
         topic = source.get("kafka_topic") or kafka.get("topic") or properties.get("kafka.topic")

@@ -8,7 +8,7 @@ INVARIANT  the engine of such a run never writes main (tablestore_engine/catalog
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors
@@ -63,9 +63,6 @@ def tell_reads(engine: Engine, table: str, reads: ReadLog, say: Callable[[str], 
     if engine.branch is None:
         return
     names = sorted({read.table for read in reads.reads()})
-    if main := _of_main(engine, names):
+    main = [name for name in names if engine.exists(name) and not engine.is_on_branch(name)]
+    if main:
         say(f"{table}: reads {', '.join(main)} from main, which have no branch {engine.branch}")
-
-
-def _of_main(engine: Engine, names: Iterable[str]) -> list[str]:
-    return [name for name in names if engine.exists(name) and not engine.is_on_branch(name)]

@@ -33,8 +33,5 @@ def split_statements(text: str) -> tuple[str, ...]:
         else:
             current.append(piece)
     statements.append("".join(current))
-    return tuple(s.strip() for s in statements if not _is_empty(s))
-
-
-def _is_empty(statement: str) -> bool:
-    return _COMMENT.sub("", statement).strip().lower() in _NO_TRANSACTIONS
+    texts = (one.strip() for one in statements)
+    return tuple(one for one in texts if _COMMENT.sub("", one).strip().lower() not in _NO_TRANSACTIONS)

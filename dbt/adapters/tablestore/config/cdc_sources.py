@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from dbt.adapters.tablestore.model_graph import nested
 from tablestore_engine.api import FixRequest, IngestSpec
 
 CDC_KEYS = tuple(one.name for one in fields(IngestSpec) if one.name not in ("into", "interval_s"))
@@ -40,12 +41,8 @@ def read_cdc_sources(sources: Mapping[str, Any], wanted: Collection[str] = ()) -
 
 def _cdc_of(source: Mapping[str, Any]) -> object:
     """Under `meta`, or under `config: meta:`."""
-    config = source.get("config") or {}
-    for meta in (source.get("meta"), config.get("meta")):
-        ours = meta.get("tablestore") if isinstance(meta, Mapping) else None
-        if isinstance(ours, Mapping) and ours.get("cdc") is not None:
-            return ours["cdc"]
-    return None
+    found = (nested(one).get("cdc") for one in (source, source.get("config") or {}))
+    return next((one for one in found if one is not None), None)
 
 
 def _spec(name: str, table: str, cdc: object) -> IngestSpec:

@@ -12,6 +12,7 @@ from typing import Any
 
 from dbt.adapters.tablestore.config.contract_and_docs import read_contract
 from dbt.adapters.tablestore.config.model_config import INCREMENTAL
+from dbt.adapters.tablestore.model_graph import nested
 from tablestore_engine.api import FixRequest
 
 _GROWS_BY_KEY = ("primary_key", "unique_key", "incremental_strategy")
@@ -25,9 +26,7 @@ def is_replaced(model: Mapping[str, Any]) -> bool:
     config = model.get("config") or {}
     if config.get("materialized") != "tablestore" or model.get("resource_type") != "model":
         return False
-    meta = config.get("meta") or {}
-    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
-    given = {**(nested if isinstance(nested, Mapping) else {}), **{k: v for k, v in config.items() if v}}
+    given = {**nested(config), **{k: v for k, v in config.items() if v}}
     if any(given.get(key) for key in _GROWS_BY_KEY) or read_contract(model).primary_key:
         return False
     called = (model.get("depends_on") or {}).get("macros") or ()

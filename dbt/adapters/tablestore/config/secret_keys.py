@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dbt.adapters.tablestore.config.value_shapes import read_mapping
+from dbt.adapters.tablestore.model_graph import nested
 from tablestore_engine.api import FixRequest
 from tablestore_engine.spi import is_credential
 
@@ -25,11 +26,7 @@ def refuse_secret_keys(config: Mapping[str, Any]) -> None:
 
     Looked at are the keys themselves, and those inside the maps that hold options, also under meta.tablestore.
     """
-    meta = config.get("meta")
-    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
-    for part in (config, nested):
-        if not isinstance(part, Mapping):
-            continue
+    for part in (config, nested(config)):
         groups = [part.get(group) for group in ("kafka", "table_properties", *ALIASES)]
         for keys in (part, *(group for group in groups if isinstance(group, Mapping))):
             for key in keys:

@@ -175,15 +175,10 @@ def run_stream(arguments: argparse.Namespace) -> int:
         return replace(found, lines=(*found.lines, *quarantined.lines))
 
     rules = Rules(arguments.interval, arguments.on_red, arguments.retries)
-    _say(_start_line(arguments))
+    names = " ".join(one for group in arguments.select for one in group) or "all streaming models"
+    _say(f"started: {names}, every {arguments.interval:g} s{', with tests' if arguments.test else ''}")
     with stopped_by_signals() as stop:
         return follow(play, rules, stop, _say)
-
-
-def _start_line(arguments: argparse.Namespace) -> str:
-    """The models as they were selected: dbt finds them in the first round, which takes a while."""
-    names = " ".join(one for group in arguments.select for one in group) or "all streaming models"
-    return f"started: {names}, every {arguments.interval:g} s{', with tests' if arguments.test else ''}"
 
 
 def _check_models(results: Sequence[Any], command: Sequence[str]) -> None:

@@ -32,7 +32,6 @@ from tablestore_engine.api import (
     ChangesBetween,
     Engine,
     OnSchemaChange,
-    Table,
     TableVersion,
     WriteMode,
     WriteSpec,
@@ -179,15 +178,16 @@ def _quarantine(engine: Engine, item: Staged, found: QuarantineRange) -> str:
     table, quarantine = engine.table(item.table), f"{item.table}{SUFFIX}"
     own = engine.find_table(quarantine)
     known = None if own is None else own.positions().get(table.source)
-    earlier = {} if known is None else _decoded(known)
+    earlier = {} if known is None else steps_of(json.loads(known))
     if found.begins_with(earlier):
         what, moves = "the rows of an earlier run stay", QuarantineRange(found.base, earlier).moves
     else:
-        position = PositionStep(known, _encoded(found.steps))
+        position = PositionStep(known, json.dumps(encode_steps(found.steps), sort_keys=True))
         count = _write_rows(engine, quarantine, item, found.base, {table.source: position})
         what, moves = f"{count} changes are quarantined", found.moves
     empty = f"select * from {item.table} where false"
-    engine.write(item.table, empty, WriteSpec(mode=_mode(table), positions=moves, always=True))
+    mode = WriteMode.UPSERT if table.schema.primary_keys else WriteMode.APPEND
+    engine.write(item.table, empty, WriteSpec(mode=mode, positions=moves, always=True))
     return f"{item.table}: {what} in {quarantine} (failed: {_names(item)}); the model continues after them"
 
 
@@ -213,15 +213,3 @@ def _write_rows(engine: Engine, quarantine: str, item: Staged, base: int, positi
 
 def _names(item: Staged) -> str:
     return ", ".join(sorted(map(short_name, reds(item)))).replace("'", "")
-
-
-def _mode(table: Table) -> WriteMode:
-    return WriteMode.UPSERT if table.schema.primary_keys else WriteMode.APPEND
-
-
-def _encoded(steps: Steps) -> str:
-    return json.dumps(encode_steps(steps), sort_keys=True)
-
-
-def _decoded(text: str) -> Steps:
-    return steps_of(json.loads(text))

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from dbt.adapters.tablestore.gate.gate_state import GateState, GateStep, RunGate
-from dbt.adapters.tablestore.model_graph import Nodes
+from dbt.adapters.tablestore.model_graph import Nodes, nested
 from tablestore_engine.api import FixRequest
 from tablestore_engine.spi import Outcome, Staged, Verdict
 
@@ -31,8 +31,7 @@ def members(nodes: Nodes, selected: Collection[str]) -> frozenset[str]:
 
 
 def _is_member(config: Mapping[str, Any]) -> bool:
-    nested = (config.get("meta") or {}).get("tablestore") or {}
-    policy = config.get("publish") or nested.get("publish")
+    policy = config.get("publish") or nested(config).get("publish")
     return policy == ALL_OR_NOTHING and config.get("materialized") in _TABLES
 
 
@@ -43,15 +42,10 @@ def bound(state: GateState, nodes: frozenset[str]) -> GateStep:
     """
     if state.run_gate is not None:
         return GateStep(state)
-    adopted = sorted(
-        {gate for item in state.book.staged if item.key in state.mine for gate in _run_gates(item)}
-    )
+    gates = {gate for item in state.book.staged if item.key in state.mine for gate in item.gates}
+    adopted = sorted(one for one in gates if one.startswith("run.") and one.endswith(ALL_OR_NOTHING))
     name = adopted[-1] if adopted else f"run.{state.branch}.{ALL_OR_NOTHING}" if len(nodes) > 1 else ""
     return GateStep(replace(state, run_gate=RunGate(name, nodes)))
-
-
-def _run_gates(item: Staged) -> tuple[str, ...]:
-    return tuple(gate for gate in item.gates if gate.startswith("run.") and gate.endswith(ALL_OR_NOTHING))
 
 
 def node_built(state: GateState, node: str) -> GateStep:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
+from dbt.adapters.tablestore.model_graph import nested
 from tablestore_engine.api import FixRequest, Unsupported
 from tablestore_engine.spi import FrameKind
 
@@ -44,9 +45,7 @@ def _read_dataframe(name: str, config: Mapping[str, Any]) -> FrameKind:
 
 def _find(config: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 - of the user's config
     """At the top level, or below meta.tablestore."""
-    meta = config.get("meta")
-    nested = meta.get("tablestore") if isinstance(meta, Mapping) else None
-    return config.get(key) or (nested or {}).get(key)
+    return config.get(key) or nested(config).get(key)
 
 
 def _read_packages(name: str, config: Mapping[str, Any]) -> tuple[str, ...]:

@@ -47,11 +47,6 @@ TIPS = {
 COUNT = "add count(*) to the model, so that a group that loses rows is not evaluated"
 
 
-def find_tip(clause: str) -> str | None:
-    """None: there is none."""
-    return next((tip for begin, tip in TIPS.items() if clause.startswith(begin)), None)
-
-
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
@@ -153,7 +148,7 @@ class _Explanation:
             yield Line(f"{name}: changes of {one.table} give their keys without reading another table")
 
     def _tip(self, clause: str) -> Iterator[Line]:
-        tip = find_tip(clause)
+        tip = next((tip for begin, tip in TIPS.items() if clause.startswith(begin)), None)
         if tip is not None:
             yield Line(f"{self.query.model}: tip: {tip}")
 

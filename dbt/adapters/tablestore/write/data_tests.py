@@ -18,6 +18,7 @@ from dbt.adapters.tablestore.adapter_response import PublishingResponse
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.model_graph import nested
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_models.keyed_inputs import inputs_of, keyed_inputs
 from dbt.adapters.tablestore.python_models.model_code import ModelCode
@@ -72,7 +73,7 @@ def read_outcome(context: Mapping[str, Any]) -> TestOutcome | None:
     warn_is_error = bool(getattr(flags, "WARN_ERROR", False))
 
     def judge(rows: Sequence[Sequence[object]] | None) -> Verdict:
-        row = None if rows is None or len(rows) != 1 else _read_row(rows[0])
+        row = None if rows is None or len(rows) != 1 else rows[0]
         return combine_verdict(row, severity, warn_is_error=warn_is_error)
 
     result = context["load_result"]("main")
@@ -104,25 +105,18 @@ def _statement(context: Mapping[str, Any], model: Mapping[str, Any], config: Map
     return str(context["get_test_sql"](sql, *wanted, limit=None))
 
 
-def _read_row(row: Sequence[object]) -> tuple[int, bool, bool]:
-    """(failures, should_warn, should_error)."""
-    failures, should_warn, should_error = row
-    return int(str(failures or 0)), _truth(should_warn), _truth(should_error)
-
-
 def _truth(value: object) -> bool:
     """Booleans arrive as such, or as text from some fetches."""
     return value.strip().lower() == "true" if isinstance(value, str) else bool(value)
 
 
-def combine_verdict(row: tuple[int, bool, bool] | None, severity: str, *, warn_is_error: bool) -> Verdict:
+def combine_verdict(row: Sequence[object] | None, severity: str, *, warn_is_error: bool) -> Verdict:
     """The outcome of a data test from its row (failures, should_warn, should_error); None means it raised."""
     if row is None:
         return Verdict.ERROR
     _, should_warn, should_error = row
-    if severity.lower() == "error" and should_error:
-        return Verdict.RED
-    return Verdict.RED if should_warn and warn_is_error else Verdict.GREEN
+    is_red = severity.lower() == "error" and _truth(should_error)
+    return Verdict.RED if is_red or (warn_is_error and _truth(should_warn)) else Verdict.GREEN
 
 
 def project_tables(nodes: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -142,8 +136,7 @@ def keeps_failing_rows(test: str, nodes: Mapping[str, Mapping[str, Any]]) -> boo
 
 def _allows_rows(config: Mapping[str, Any]) -> bool:
     """At the top level, or below meta.tablestore."""
-    nested = (config.get("meta") or {}).get("tablestore") or {}
-    said_of_it = [one.get(KEEP_FAILING_ROWS) for one in (config, nested) if isinstance(one, Mapping)]
+    said_of_it = [one.get(KEEP_FAILING_ROWS) for one in (config, nested(config))]
     return all(one is None or _truth(one) for one in said_of_it)
 
 

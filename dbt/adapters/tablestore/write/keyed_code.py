@@ -88,10 +88,6 @@ class KeyedCode:
         is_idle = found.evaluation is None or not found.evaluation.has_effect
         return Restriction(found.affected, is_idle)
 
-    def idle_rows(self) -> str:
-        """SQL of no rows, with the columns of the model's table."""
-        return f"select * from {self.relation.table_name} where false"
-
     def check(self, rows: str, restriction: Restriction | None) -> bool:
         """Whether the rows of a run may be written; False: the code has to run over all rows.
 

@@ -27,10 +27,9 @@ from dbt.adapters.tablestore.inputs.stream_inputs import Taken
 from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
-from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work
-from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions, but_own
 from tablestore_engine.api import (
     Engine,
     FixData,
@@ -219,12 +218,6 @@ class ModelCommits:
         self._pinned, self._inputs, self._streams = pinned, pinned.inputs, pinned.streams
         self._unique = UniqueCheck(engine)
 
-    def versions_but(self, node: str, relation: TablestoreRelation) -> dict[str, TableVersion]:
-        """What the model reads; its own table as others see it, not as it was staged before."""
-        return {
-            table: version for table, version in self._pinned.of(node).items() if table != relation.table_name
-        }
-
     def write(
         self, job: ModelJob, staged: Staged | None, work: Work, *, replaces: bool = False
     ) -> WriteReport:
@@ -290,11 +283,9 @@ class ModelCommits:
             positions=steps,
             always=followed is not None and bool(followed.foreign),  # so that it is compared once
         )
-        versions = (
-            self.versions_but(node, job.relation)
-            if job.batch is None
-            else self._pinned.of(node)  # a batch sees the batches before it
-        )
+        versions = self._pinned.of(node)
+        if job.batch is None:  # a batch sees the batches before it
+            versions = but_own(versions, job.relation)
         versions = {**versions, **meant}
         key = job.settings.table.primary_key
         with self._streams.stated(node, name, rows, versions, key) as (rows, state):

@@ -52,7 +52,7 @@ from dbt.adapters.tablestore.write.model_job import (
     read_situation,
 )
 from dbt.adapters.tablestore.write.model_settings import read_model_settings
-from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions, but_own
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_job
@@ -221,7 +221,7 @@ class ModelWriter:
         self.python.run_again(node)
         self.looks.begin()
         found = retry_published(
-            partial(self._commits.versions_but, node, run.relation),
+            lambda: but_own(self.pinned.of(node), run.relation),
             lambda *, versions: self.looks.engine().query_columns(run.sql, versions=versions),
         )
         columns = tuple((column.name, column.type_text) for column in found)

@@ -20,8 +20,14 @@ from dbt.adapters.tablestore.pinned_reads import (
     read_as_of,
     retry_published,
 )
+from dbt.adapters.tablestore.relation import TablestoreRelation
 from tablestore_engine.api import ColumnInfo, TableVersion
 from tablestore_engine.spi import ReadLog
+
+
+def but_own(versions: Mapping[str, TableVersion], relation: TablestoreRelation) -> dict[str, TableVersion]:
+    """What a model reads: its own table as others see it, not as it was staged before."""
+    return {table: version for table, version in versions.items() if table != relation.table_name}
 
 
 class NodeVersions:

@@ -29,7 +29,7 @@ from dbt.adapters.tablestore.python_models.model_code import ModelCode, describe
 from dbt.adapters.tablestore.python_models.python_config import PythonConfig
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.keyed_code import KeyedCode, Restriction
-from dbt.adapters.tablestore.write.node_versions import NodeVersions
+from dbt.adapters.tablestore.write.node_versions import NodeVersions, but_own
 from tablestore_engine.api import Engine, FixRequest, TableVersion, WriteMode
 from tablestore_engine.spi import OrderedLock, Rank, ReadLog
 
@@ -177,7 +177,8 @@ class PythonModels:
         restriction = None if keyed is None else keyed.follow(model.reads)
         if keyed is not None and restriction is not None and restriction.is_idle:
             self._keep(model.node, None)
-            frames.name_rows(self._read(model, keyed.idle_rows(), None, ReadLog()), model.rows)
+            none = f"select * from {model.relation.table_name} where false"
+            frames.name_rows(self._read(model, none, None, ReadLog()), model.rows)
             return
         self._run_code(model, restriction)
         if keyed is not None and not keyed.check(model.rows, restriction):
@@ -197,7 +198,10 @@ class PythonModels:
 
         def load(name: str) -> object:
             if name not in known:
-                known[name] = self._read(model, _rows_of(model, name, restriction), None, model.reads)
+                sql = f"select * from {name}"
+                if model.keyed is not None and restriction is not None:
+                    sql = model.keyed.inputs.rows_of(name, restriction.keys)
+                known[name] = self._read(model, sql, None, model.reads)
             return frames.convert(known[name], model.config.dataframe)
 
         with frames.running():
@@ -221,7 +225,7 @@ class PythonModels:
 
         def read(*, versions: Mapping[str, TableVersion]) -> Any:  # noqa: ANN401 - a frame of Spark
             pins = {} if model.keyed is None else self._pinned.inputs.pins(model.node)
-            found = _but_own({**versions, **pins}, model.relation)
+            found = but_own({**versions, **pins}, model.relation)
             return frames.read(sql, args, versions=found, reads=reads)
 
         return self._pinned.read(model.node, read)
@@ -229,20 +233,6 @@ class PythonModels:
     def _keep(self, node: str, rows: pa.Table | None) -> None:
         with self._lock:
             self._models[node] = replace(self._models[node], arrow=rows)
-
-
-def _rows_of(model: PythonModel, name: str, restriction: Restriction | None) -> str:
-    """SQL of an input."""
-    if model.keyed is None or restriction is None:
-        return f"select * from {name}"
-    return model.keyed.inputs.rows_of(name, restriction.keys)
-
-
-def _but_own(
-    versions: Mapping[str, TableVersion], relation: TablestoreRelation
-) -> Mapping[str, TableVersion]:
-    """The model's own table as others see it, not as it was staged before."""
-    return {table: version for table, version in versions.items() if table != relation.table_name}
 
 
 def _read_otherwise(code: ModelCode, sql: str) -> FixRequest:

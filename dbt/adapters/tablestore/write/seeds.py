@@ -192,14 +192,8 @@ def _exact_decimal(number: Decimal, scale: int) -> Decimal:
 
 
 _BOOLEANS = {
-    "true": True,
-    "t": True,
-    "yes": True,
-    "1": True,
-    "false": False,
-    "f": False,
-    "no": False,
-    "0": False,
+    **dict.fromkeys(("true", "t", "yes", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "0"), False),
 }
 
 
