@@ -43,11 +43,9 @@ class TablestoreColumn(SparkColumn):
         return self.dtype.partition("(")[0].partition(" ")[0].strip().lower()
 
     def is_integer(self) -> bool:
-        """A whole number of any width."""
         return self._root in _INTEGERS
 
     def is_float(self) -> bool:
-        """A binary floating point number."""
         return self._root in _FLOATS
 
     def is_numeric(self) -> bool:

@@ -106,17 +106,14 @@ class TablestoreCursor:
         return describe_commit(None if self._result is None else self._result.report)
 
     def fetchall(self) -> list[tuple[Any, ...]]:
-        """The rows not fetched yet."""
         return self.fetchmany(len(self._rows))
 
     def fetchmany(self, size: int) -> list[tuple[Any, ...]]:
-        """At most `size` more rows."""
         rows = self._rows[self._next_row : self._next_row + size]
         self._next_row += len(rows)
         return [tuple(row) for row in rows]
 
     def fetchone(self) -> tuple[Any, ...] | None:
-        """The next row, or None."""
         return next(iter(self.fetchmany(1)), None)
 
     @property
@@ -124,7 +121,6 @@ class TablestoreCursor:
         return () if self._result is None else self._result.rows
 
     def close(self) -> None:
-        """Let go of the rows."""
         self._result = None
 
 
@@ -188,7 +184,6 @@ class TablestoreHandle:
         return result
 
     def cursor(self) -> TablestoreCursor:
-        """A new cursor."""
         return TablestoreCursor(self)
 
     def close(self) -> None:

@@ -128,7 +128,6 @@ class TablestoreCredentials(Credentials):
 
     @property
     def type(self) -> str:
-        """Name of the adapter."""
         return "tablestore"
 
     @property

@@ -57,8 +57,6 @@ _FULL = CapabilitySupport(support=Support.Full)
 
 
 class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSubmission):
-    """dbt on tablestore tables."""
-
     Relation: TypeAlias = TablestoreRelation
     Column: TypeAlias = TablestoreColumn
     ConnectionManager: TypeAlias = TablestoreConnectionManager
@@ -121,7 +119,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     @as_dbt_errors()
     def list_schemas(self, database: str) -> list[str]:  # noqa: ARG002 - dbt's signature
-        """Databases of the warehouse."""
         return list(self.engine.databases())
 
     def _make_match_kwargs(self, database: str, schema: str, identifier: str) -> dict[str, str]:
@@ -131,7 +128,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     @for_macros(lambda *_, **__: False)
     def check_schema_exists(self, database: str, schema: str) -> bool:
-        """Whether the schema is there."""
         return schema.lower() in {name.lower() for name in self.list_schemas(database)}
 
     @for_macros(lambda *_, **__: [])
@@ -166,7 +162,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     def get_catalog(
         self, relation_configs: Iterable[RelationConfig], used_schemas: frozenset[tuple[str, str]]
     ) -> tuple[agate.Table, list[Exception]]:
-        """The whole catalog of the schemas in use."""
         del used_schemas  # the configs say the same, with their case kept
         schemas = sorted({str(config.schema) for config in relation_configs})
         return catalog_table([row for one in schemas for row in self._schema_rows(one, None)]), []
@@ -174,7 +169,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     def get_catalog_by_relations(
         self, used_schemas: frozenset[tuple[str, str]], relations: set[BaseRelation]
     ) -> tuple[agate.Table, list[Exception]]:
-        """The catalog of some relations."""
         del used_schemas
         wanted = {(str(one.schema), str(one.identifier).lower()) for one in relations}
         names = {schema: {name for at, name in wanted if at == schema} for schema, _ in sorted(wanted)}
@@ -200,7 +194,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     @available
     def valid_incremental_strategies(self) -> list[str]:
-        """Names that dbt accepts for incremental_strategy."""
         return list(STRATEGIES)
 
     @for_macros()
@@ -213,7 +206,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
 
     @for_macros(lambda *_, **__: False)
     def tablestore_adds_rows(self, relation: TablestoreRelation, model: Mapping[str, Any]) -> bool:
-        """Whether a run adds to rows that the table has."""
         table = self.engine.find_seen_table(relation.table_name)
         return table is not None and table.latest_snapshot_id() is not None and adds_rows(model)
 
@@ -320,7 +312,6 @@ class TablestoreAdapter(UnitTestCalls, FunctionRelations, ModelReports, PythonSu
     def tablestore_seed(
         self, relation: TablestoreRelation, settings: ModelSettings, table: agate.Table, **given: object
     ) -> TablestoreResponse:
-        """Write a seed's rows exactly."""
         return self.writer.write_seed(relation, settings, table, run_context.read_seed(given))
 
     @for_macros()

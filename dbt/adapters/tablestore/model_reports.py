@@ -11,8 +11,7 @@ from typing import Any
 
 from dbt.adapters.spark.impl import SparkAdapter
 
-from dbt.adapters.tablestore.config.changed_keys_config import STRATEGY
-from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
+from dbt.adapters.tablestore.config.changed_keys_config import MATERIALIZED_VIEW, STRATEGY
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
 from dbt.adapters.tablestore.messages import TerminalMessages
 from dbt.adapters.tablestore.run_branch import begin_branch, builds_tables

@@ -103,7 +103,6 @@ class PythonSubmission(SparkAdapter):
             self.writer.looks.forget()
 
     def _folders(self, package: str) -> list[Path]:
-        """Where files of a package may lie."""
         root = Path(str(getattr(self.config, "project_root", None) or "."))
         installed = str(getattr(self.config, "packages_install_path", None) or "dbt_packages")
         own = str(getattr(self.config, "project_name", package))

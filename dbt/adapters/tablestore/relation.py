@@ -76,7 +76,6 @@ def _checked_name(kind: str, name: str) -> str:
 
 @as_dbt_errors()
 def _check_database(database: str | None, schema: str | None, what: str) -> None:
-    """Raises FixRequest TS1807."""
     if database and database.lower() not in {_CATALOG, (schema or "").lower()}:
         raise FixRequest(
             "TS1807",

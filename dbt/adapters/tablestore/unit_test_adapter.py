@@ -23,7 +23,7 @@ from dbt.adapters.contracts.relation import RelationType
 from dbt.adapters.spark.impl import SparkAdapter
 from dbt_common.clients.agate_helper import table_from_data_flat
 
-from dbt.adapters.tablestore.config.materialized_views import MATERIALIZED_VIEW
+from dbt.adapters.tablestore.config.changed_keys_config import MATERIALIZED_VIEW
 from dbt.adapters.tablestore.config.value_shapes import read_choice, read_mapping
 from dbt.adapters.tablestore.connections import show_value
 from dbt.adapters.tablestore.dbt_errors import for_macros

@@ -1,5 +1,7 @@
-"""The config of incremental_strategy='changed_keys'.
+"""The config of incremental_strategy='changed_keys', and of materialized='materialized_view', which is kept by it.
 
+WHY        nothing runs between dbt runs, so such a view is as fresh as its last `dbt run`. What follows changes needs
+           to know what a row of the query is: unique_key.
 INVARIANT  nothing here can make a model wrong: `affected_by` counts only where the plan proves nothing, and is then
            named in a warning of each run.
 """
@@ -16,6 +18,7 @@ from dbt.adapters.tablestore.config.value_shapes import read_choice, read_column
 from tablestore_engine.api import FixRequest
 
 STRATEGY = "changed_keys"
+MATERIALIZED_VIEW = "materialized_view"
 _LIMIT = 0.3
 _KEYS = ("affected_by", "affected_key", "affected_limit", "changed_keys")
 _CHOICES = ("fallback", "volatile", "strategy")
@@ -107,6 +110,21 @@ def read_affected(
         == "allowed",
         strategy=read_choice(name, "strategy", choices, STRATEGIES, CHEAPEST),
     )
+
+
+def as_built(model: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A model's config; of a materialized view that of its table. Raises FixRequest TS1881 without a key."""
+    config: Mapping[str, Any] = model["config"]
+    if config.get("materialized") != MATERIALIZED_VIEW:
+        return config
+    if not (config.get("unique_key") or config.get("primary_key")):
+        raise FixRequest(
+            "TS1881",
+            f"materialized view {model['name']} has no key",
+            why="a run evaluates the query for the keys that changed; unique_key says what identifies a row of it",
+            fix="set unique_key to the columns that identify a row, or use materialized='table'",
+        )
+    return {**config, "materialized": "incremental", "incremental_strategy": STRATEGY}
 
 
 def _read_choices(name: str, value: object) -> Mapping[str, Any]:

@@ -62,8 +62,6 @@ _LOG_KEYS = (
 
 @dataclass
 class TablestoreConfig(AdapterConfig):
-    """Config keys of a table."""
-
     primary_key: str | list[str] | None = None
     partition_by: str | list[str] | None = None
     buckets: int | str | None = None

@@ -32,7 +32,6 @@ def read_columns(name: str, key: str, value: Any) -> tuple[str, ...]:  # noqa: A
 
 
 def read_predicates(name: str, value: Any) -> tuple[str, ...]:  # noqa: ANN401 - comes from YAML
-    """One SQL condition or a list of them."""
     return _read_texts(name, "incremental_predicates", value, "a SQL condition or a list of them")
 
 
@@ -55,7 +54,6 @@ def read_text(name: str, key: str, value: Any) -> str | None:  # noqa: ANN401 - 
 
 
 def read_choice(name: str, key: str, values: Mapping[str, Any], choices: Sequence[str], default: str) -> str:
-    """One of the choices."""
     value = values.get(key)
     if value is None:
         return default
@@ -66,7 +64,6 @@ def read_choice(name: str, key: str, values: Mapping[str, Any], choices: Sequenc
 
 
 def check_flag(name: str, key: str, value: Any) -> None:  # noqa: ANN401 - comes from YAML
-    """Absent, or true or false."""
     if value is not None and not isinstance(value, bool):
         raise wrong_shape(name, key, value, "true or false")
 

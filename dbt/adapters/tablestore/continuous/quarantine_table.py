@@ -174,7 +174,6 @@ def _find_range(engine: Engine, item: Staged) -> QuarantineRange | None:
 
 
 def _quarantine(engine: Engine, item: Staged, found: QuarantineRange) -> str:
-    """What to tell."""
     table, quarantine = engine.table(item.table), f"{item.table}{SUFFIX}"
     own = engine.find_table(quarantine)
     known = None if own is None else own.positions().get(table.source)

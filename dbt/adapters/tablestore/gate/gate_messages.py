@@ -103,7 +103,6 @@ def summary(held: Collection[Staged], ends: Collection[int | None]) -> str:
 
 
 def failed(done: Collection[Publication]) -> RetryError:
-    """Says of every table what is true of it."""
     pending = [one for one in done if one.state == PENDING]
     refused = [one for one in done if one.state not in (PENDING, PUBLISHED)]
     names = ", ".join(one.staged.table for one in (*refused, *pending))
@@ -126,7 +125,6 @@ def failed(done: Collection[Publication]) -> RetryError:
 
 
 def red_again(tables: Collection[str], red: Collection[str]) -> RetryError:
-    """TS1878."""
     return RetryError(
         "TS1878",
         f"{', '.join(sorted(tables))} NOT published: planned again after a commit of another writer, "

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from tablestore_engine.spi import GateBook, Outcome, Staged
 
@@ -38,6 +37,7 @@ def is_test_about(item: Staged, test: str, book: GateBook, mine: Collection[tupl
 Key = tuple[str, str]  # table and name of a staged snapshot
 Rebuild = Callable[[int], None]  # stages a model once more; number of the attempt, from 1
 Recheck = Callable[[], Outcome]  # runs a data test once more
+GateAction = object  # for the executor: frozen data, which may carry callables of it that no event calls
 
 
 @dataclass(frozen=True)
@@ -57,10 +57,6 @@ class Lease:
     def tables(self) -> frozenset[str]:
         """That nobody else touches."""
         return self.also | {item.table for item in self.items}
-
-
-class GateAction(Protocol):
-    """What the executor does next: frozen data. It may carry callables of the executor, which no event calls."""
 
 
 @dataclass(frozen=True)
@@ -125,11 +121,9 @@ class GateState:
         return any(item.owner in nodes for one in self.others(holder) for item in one.items)
 
     def with_lease(self, lease: Lease) -> GateState:
-        """One more in progress."""
         return replace(self, leases=(*self.leases, lease))
 
     def without_lease(self, *leases: Lease) -> GateState:
-        """These are done."""
         return replace(self, leases=tuple(one for one in self.leases if one not in leases))
 
     # what is staged ------------------------------------------------------------------------------

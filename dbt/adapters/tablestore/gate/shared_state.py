@@ -32,7 +32,6 @@ class SharedGateState:
 
     @property
     def state(self) -> GateState:
-        """As it is now."""
         with self._changed:
             return self._state
 
@@ -54,7 +53,6 @@ class SharedGateState:
             self.wait(waits[0])
 
     def wait(self, wanted: Wait) -> None:
-        """Until that is so."""
         holder = me()
         with self._changed:
             self._changed.wait_for(lambda: wanted.is_over(holder, self._state))
@@ -115,7 +113,6 @@ class SharedGateState:
             self._responses[table].follow(response)
 
     def hold(self, table: str, reason: str) -> None:
-        """It stays unpublished."""
         with self._changed:
             if table in self._responses:
                 self._responses[table].mark(published=False, reason=reason)

@@ -112,7 +112,6 @@ class _Explanation:
         yield Line(f"{name}: such a run reads {self._named(self.sizes)}")
 
     def lines(self, inputs: Iterable[FollowedInput]) -> Iterator[Line]:
-        """Of each input."""
         evaluates = False
         for one in inputs:
             yield from self._deltas(one.table)
@@ -160,8 +159,6 @@ logger = TerminalMessages("Tablestore")
 
 
 class ChangedKeysModels:
-    """Of one invocation."""
-
     def __init__(self, engine: Callable[[], Engine], inputs: ChangedInputs) -> None:
         self._engine, self._inputs = engine, inputs
         self._warned = WarnedOnce(logger)

@@ -11,17 +11,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
-from dbt.adapters.tablestore.config.changed_keys_config import Affected
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import CodeInputs, ModelQuery
 from dbt.adapters.tablestore.plan.build_plan import diff_columns
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
+from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.python_models.keyed_inputs import KeyedInputs, plain_name
+from dbt.adapters.tablestore.python_models.model_code import ModelCode
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.node_versions import NodeVersions
 from tablestore_engine.api import ColumnInfo, Engine, FixData, FixRequest, RetryError
@@ -41,19 +42,24 @@ class Restriction:
 
 @dataclass(frozen=True)
 class KeyedCode:
-    """One model of a run. `text`: dbt's compiled text with the header; `config`: all of the model's. `packages`: as in
-    its config.
-    """
+    """One model of a run."""
 
-    node: str
     relation: TablestoreRelation
-    affected: Affected
+    settings: ModelSettings
+    code: ModelCode
+    packages: tuple[str, ...]
     inputs: KeyedInputs
     context: PlanContext
-    config: Mapping[str, Any]
-    packages: tuple[str, ...]
-    engine: Callable[[], Engine]  # the node's look
     pinned: NodeVersions
+
+    @property
+    def node(self) -> str:
+        return self.settings.node
+
+    @property
+    def engine(self) -> Callable[[], Engine]:
+        """The node's look."""
+        return self.pinned.looks.engine
 
     def follow(self, reads: ReadLog) -> Restriction | None:
         """None: the code runs over all rows. `reads` gets the tables of the inputs.
@@ -63,7 +69,8 @@ class KeyedCode:
         return self.pinned.retry(self.node, lambda: self._follow(reads))
 
     def _follow(self, reads: ReadLog) -> Restriction | None:
-        name, inputs = self.relation.table_name, self.inputs
+        name, inputs, affected = self.relation.table_name, self.inputs, self.settings.table.affected
+        assert affected is not None  # PythonModels.keyed
         own = self._own()
         if inputs.by:
             self.pinned.query_columns(self.node, inputs.query, reads)
@@ -74,7 +81,7 @@ class KeyedCode:
             name,
             inputs.query if inputs.by else inputs.whole_query,
             self.context.compiled or "",
-            self.affected,
+            affected,
             self.node,
             self.engine().changed_keys.new_view(),
             code=CodeInputs(
@@ -122,7 +129,7 @@ class KeyedCode:
 
     def _made_by(self, tables: tuple[str, ...]) -> str:
         """The code sees all columns of its inputs, all of its config, and other packages."""
-        config = {key: value for key, value in self.config.items() if key not in _OF_STRATEGY}
+        config = {key: value for key, value in self.code.config.items() if key not in _OF_STRATEGY}
         seen = [(table, self.engine().seen_table(table).schema.fields) for table in tables]
         columns = [
             f"{table}.{one.name} {one.id} {one.type}"

@@ -75,8 +75,6 @@ def why_unchecked(settings: ModelSettings) -> str | None:
 
 
 class UniqueCheck:
-    """Of one invocation."""
-
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
         self._warned = WarnedOnce(TerminalMessages("Tablestore"))
@@ -191,7 +189,6 @@ def violation(table: str, columns: Sequence[str], found: Collection[Sequence[Any
 
 
 def gone(node: str, table: str) -> RetryError:
-    """TS1549."""
     return RetryError(
         "TS1549",
         f"the rows that this run wrote to {table} are gone before they were published",

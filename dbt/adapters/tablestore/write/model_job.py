@@ -35,8 +35,6 @@ class ModelRun:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """A run, and what it does."""
-
     run: ModelRun
     plan: BuildPlan
 
@@ -99,7 +97,6 @@ def read_situation(
 
 
 def compiled_for_no_table(name: str, node: str) -> RetryError:
-    """TS1879."""
     return RetryError(
         "TS1879",
         f"model {name} cannot be planned again in this run",

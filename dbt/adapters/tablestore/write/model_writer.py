@@ -17,15 +17,20 @@ import agate
 from dbt_common.invocation import get_invocation_id
 
 from dbt.adapters.tablestore.adapter_response import TablestoreResponse, describe_commit
+from dbt.adapters.tablestore.config.changed_keys_config import as_built
+from dbt.adapters.tablestore.config.contract_and_docs import read_comments, read_contract
 from dbt.adapters.tablestore.config.custom_strategies import builds_on_staged
-from dbt.adapters.tablestore.config.keyless_models import refuse_changes
+from dbt.adapters.tablestore.config.keyless_models import is_replaced, refuse_changes
 from dbt.adapters.tablestore.config.keys_of_other_adapters import IgnoredKeys
+from dbt.adapters.tablestore.config.model_config import read_settings
+from dbt.adapters.tablestore.credentials import log_settings
 from dbt.adapters.tablestore.gate.gate_state import Rebuild
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
 from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.node_looks import NodeLooks
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
@@ -41,7 +46,7 @@ from dbt.adapters.tablestore.write.batch_queries import AnalyzedQuery, BatchQuer
 from dbt.adapters.tablestore.write.changed_keys_models import ChangedKeysModels
 from dbt.adapters.tablestore.write.data_tests import DataTests
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites, find_retried
-from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job
+from dbt.adapters.tablestore.write.dbt_snapshots import VersionRows, no_merge, snapshot_job, snapshot_settings
 from dbt.adapters.tablestore.write.model_commits import ModelCommits
 from dbt.adapters.tablestore.write.model_job import (
     ModelJob,
@@ -51,13 +56,13 @@ from dbt.adapters.tablestore.write.model_job import (
     compiled_for_no_table,
     read_situation,
 )
-from dbt.adapters.tablestore.write.model_settings import read_model_settings
 from dbt.adapters.tablestore.write.node_versions import NodeVersions, but_own
 from dbt.adapters.tablestore.write.python_models import PythonModels
 from dbt.adapters.tablestore.write.replacement import must_replace
 from dbt.adapters.tablestore.write.seeds import seed_job
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
+    BROKERS,
     NoRows,
     OrderedLock,
     Rank,
@@ -107,10 +112,23 @@ class ModelWriter:
 
     def read_settings(self, model: Mapping[str, Any], nodes: Mapping[str, Any]) -> ModelSettings:
         """Of a model, seed or snapshot. Raises TS1810-TS1825 before anything is written."""
-        return read_model_settings(model, nodes, self._config, self.ignored)
+        if model.get("resource_type") == "snapshot":
+            return snapshot_settings(model)
+        found, name, node = as_built(model), str(model["name"]), str(model["unique_id"])
+        contract = read_contract(model)
+        if contract.primary_key and not (found.get("primary_key") or found.get("unique_key")):
+            found = {**found, "primary_key": list(contract.primary_key)}
+        if is_replaced(model):
+            found = {**found, "materialized": "table"}
+        self.ignored.tell(name, found)
+        table = read_settings(name, found, log_settings(self._config.credentials).get(BROKERS))
+        options = dict(table.options)
+        if options.get("log.system") == "kafka":
+            check_topics(nodes, node, options.get("kafka.topic"))
+        comment, columns = read_comments(model)
+        return ModelSettings(node, table, contract, comment, tuple(sorted(columns.items())))
 
     def plan(self, run: ModelRun) -> PlannedModel:
-        """Decide what the run does."""
         self.looks.resume()
         return self.pinned.retry(run.settings.node, lambda: PlannedModel(run, self._plan(run)))
 

@@ -78,8 +78,6 @@ class NodeVersions:
         return retry_published(lambda: self.of(node), lambda **_: work())
 
     def query_columns(self, node: str, sql: str, reads: ReadLog | None = None) -> tuple[ColumnInfo, ...]:
-        """Of a query of the node."""
-
         def ask(*, versions: Mapping[str, TableVersion]) -> tuple[ColumnInfo, ...]:
             return self._engine().query_columns(sql, versions=versions, reads=reads)
 

@@ -56,7 +56,6 @@ class PythonModel:
 
     @property
     def query(self) -> str:
-        """SQL of its rows."""
         return f"select * from {self.rows}"
 
 
@@ -113,18 +112,8 @@ class PythonModels:
         if affected is None or is_empty(self._config):
             return None
         refuse_sample(self._config, settings.node)
-        inputs, engine = keyed_inputs(inputs_of(code.compiled), affected), self._pinned.looks.engine
-        return KeyedCode(
-            settings.node,
-            relation,
-            affected,
-            inputs,
-            context,
-            code.config,
-            config.packages,
-            engine,
-            self._pinned,
-        )
+        inputs = keyed_inputs(inputs_of(code.compiled), affected)
+        return KeyedCode(relation, settings, code, config.packages, inputs, context, self._pinned)
 
     def written(self, node: str, plan: BuildPlan) -> Any:  # noqa: ANN401 - SQL text or an Arrow table
         """What to write for a plan: Arrow rows as they are, when its SELECT is nothing but these.

@@ -49,7 +49,6 @@ def _no_batches_beside(name: str) -> FixRequest:
 
 
 def _check_topic(engine: Engine, name: str, options: Mapping[str, str], changed: str) -> None:
-    """Raises FixRequest TS1832."""
     found = engine.find_seen_table(name)
     old = {} if found is None else found.schema.options
     topic = options.get("kafka.topic")
