@@ -176,10 +176,8 @@ class TablestoreResponse(AdapterResponse):
             self.kafka_topic, self.kafka_offsets = fresh.kafka_topic, fresh.kafka_offsets
         if done.state == PUBLISHED:
             self.mark(published=True)
-        elif done.state == PENDING:
-            self.mark(published="pending", reason=str(done.error))
         else:
-            self.mark(published=False, reason=str(done.error))
+            self.mark(published="pending" if done.state == PENDING else False, reason=str(done.error))
 
     def _refresh(self) -> None:
         live = self._live

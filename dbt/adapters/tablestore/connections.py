@@ -23,7 +23,7 @@ from dbt.adapters.tablestore.adapter_response import describe_commit
 from dbt.adapters.tablestore.credentials import EngineSettings, describe_warehouse
 from dbt.adapters.tablestore.dbt_errors import to_dbt_error
 from dbt.adapters.tablestore.interruption import stop_threads
-from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
+from dbt.adapters.tablestore.messages import WarnedOnce, logger
 from dbt.adapters.tablestore.pinned_reads import retry_published
 from dbt.adapters.tablestore.statements import split_statements
 from tablestore_engine.api import Engine, SparkSettings, SqlResult, TablestoreError, TableVersion
@@ -71,9 +71,6 @@ def get_engine(warehouse: EngineSettings) -> Engine:
                 engine = engine.on_branch(warehouse.branch)
             _ENGINES[warehouse] = engine
         return engine
-
-
-logger = TerminalMessages("Tablestore")
 
 
 class TablestoreCursor:
@@ -163,7 +160,7 @@ class TablestoreHandle:
         self.engine = engine
         self.reads: ReadLog | None = None
         self.pin: Callable[[], Mapping[str, TableVersion]] = dict
-        self.warn: Callable[[str, str], None] = WarnedOnce(logger).warn
+        self.warn: Callable[[str, str], None] = WarnedOnce().warn
 
     def run(self, statement: str) -> SqlResult:
         """Execute one statement completely.
@@ -206,7 +203,7 @@ class TablestoreConnectionManager(SQLConnectionManager):
 
     def __init__(self, profile: Any, mp_context: SpawnContext) -> None:  # noqa: ANN401 - dbt's own untyped config
         super().__init__(profile, mp_context)
-        self._warned = WarnedOnce(logger)
+        self._warned = WarnedOnce()
 
     def add_query(self, *args: Any, **kwargs: Any) -> tuple[Connection, Any]:  # noqa: ANN401 - dbt's signature
         """Pin the reads of the node that this thread runs, then execute."""

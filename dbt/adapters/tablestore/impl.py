@@ -32,7 +32,7 @@ from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
 from dbt.adapters.tablestore.function_relations import FunctionRelations
 from dbt.adapters.tablestore.inputs.ingested_sources import ingest_sources
 from dbt.adapters.tablestore.interruption import end_on_signals
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.model_graph import built_schemas
 from dbt.adapters.tablestore.model_reports import ModelReports
 from dbt.adapters.tablestore.plan import run_context
@@ -52,7 +52,6 @@ from dbt.adapters.tablestore.write.seeds import read_decimals_exactly
 from tablestore_engine.api import Engine, NotFound
 from tablestore_engine.spi import ReadLog
 
-logger = TerminalMessages("Tablestore")
 _FULL = CapabilitySupport(support=Support.Full)
 
 

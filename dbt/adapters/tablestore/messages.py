@@ -26,11 +26,13 @@ class TerminalMessages(AdapterLogger):
         super().warning(shown(str(msg)), *args)
 
 
+logger = TerminalMessages("Tablestore")
+
+
 class WarnedOnce:
     """What was warned of in one invocation."""
 
-    def __init__(self, logger: TerminalMessages) -> None:
-        self._logger = logger
+    def __init__(self) -> None:
         self._seen: set[str] = set()
         self._lock = OrderedLock("warnings of an invocation", Rank.PROCESS)
 
@@ -40,7 +42,7 @@ class WarnedOnce:
             is_new = about not in self._seen
             self._seen.add(about)
         if is_new:
-            self._logger.warning(text)
+            logger.warning(text)
 
 
 def shown(text: str) -> str:

@@ -13,12 +13,10 @@ from dbt.adapters.spark.impl import SparkAdapter
 
 from dbt.adapters.tablestore.config.changed_keys_config import MATERIALIZED_VIEW, STRATEGY
 from dbt.adapters.tablestore.dbt_errors import as_dbt_errors, for_macros
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.run_branch import begin_branch, builds_tables
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
 from tablestore_engine.api import Engine
-
-logger = TerminalMessages("Tablestore")
 
 
 class ModelReports(SparkAdapter):

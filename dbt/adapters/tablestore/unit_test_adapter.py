@@ -33,7 +33,7 @@ from dbt.adapters.tablestore.plan.run_context import PlanContext
 from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import read_situation
 from dbt.adapters.tablestore.write.model_writer import ModelWriter
-from tablestore_engine.api import ChangesBetween, Engine, FixRequest, TableVersion, Unsupported
+from tablestore_engine.api import ChangesBetween, Engine, FixRequest, SqlResult, TableVersion, Unsupported
 from tablestore_engine.spi import SYSTEM, versioned_database
 
 RESULTS = ("query", "table", "changelog")
@@ -95,17 +95,16 @@ class UnitRun:
     test: UnitTest
     database: str
 
-    def rows(self, prior: str | None, sql: str, compared: str) -> tuple[list[str], list[tuple[object, ...]]]:
-        """Names and rows of `compared`, once `prior` and then `sql` were written."""
+    def result(self, prior: str | None, sql: str, compared: str) -> SqlResult:
+        """Of `compared`, once `prior` and then `sql` were written."""
         self.engine.create_database(self.database)
         try:
             if prior is not None:
                 self._write(prior, is_there=False)
             self._write(sql, is_there=prior is not None)
-            found = self.engine.sql(compared)
+            return self.engine.sql(compared)
         finally:
             self.engine.drop_database(self.database, cascade=True)
-        return [name for name, _ in found.columns], [tuple(row) for row in found.rows]
 
     def _write(self, sql: str, *, is_there: bool) -> None:
         """As the model's run does, with nothing to follow and nobody to publish to."""
@@ -167,6 +166,7 @@ class UnitTestCalls(SparkAdapter):
     ) -> agate.Table:
         """Rows of `compared` once `prior`, if there is any, and `sql` were written as the model's runs."""
         settings = self.writer.read_settings(test.model, {})
-        names, rows = UnitRun(self.engine, settings, test, database).rows(prior or None, sql, compared)
-        shown = [dict(zip(names, map(show_value, row), strict=True)) for row in rows]
+        found = UnitRun(self.engine, settings, test, database).result(prior or None, sql, compared)
+        names = [name for name, _ in found.columns]
+        shown = [dict(zip(names, map(show_value, row), strict=True)) for row in found.rows]
         return table_from_data_flat(shown, names)

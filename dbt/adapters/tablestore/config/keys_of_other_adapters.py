@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
+from dbt.adapters.tablestore.messages import WarnedOnce
 from tablestore_engine.api import Unsupported
 
-logger = TerminalMessages("Tablestore")
 _FORMAT = "every table is a Paimon table with Parquet files"
 _ORDER = (
     "rows lie by partition_by, buckets and the primary key; for a model without keys set clustering.columns in "
@@ -85,7 +84,7 @@ class IgnoredKeys:
     """Warns of each key once per invocation: a project sets such keys for all its models."""
 
     def __init__(self) -> None:
-        self._warned = WarnedOnce(logger)
+        self._warned = WarnedOnce()
 
     def tell(self, name: str, config: Mapping[str, Any]) -> None:
         """One warning for each key of model `name` that was not told of yet."""

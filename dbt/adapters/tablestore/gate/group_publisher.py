@@ -26,7 +26,7 @@ from dbt.adapters.tablestore.gate.publish_decisions import (
     rechecks,
 )
 from dbt.adapters.tablestore.gate.shared_state import SharedGateState, me
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from tablestore_engine.api import Engine, NotFound, TablestoreError
 from tablestore_engine.spi import (
     PUBLISHED,
@@ -38,8 +38,6 @@ from tablestore_engine.spi import (
     needs_world,
     short_name,
 )
-
-logger = TerminalMessages("Tablestore")
 
 
 class GroupPublisher:

@@ -44,7 +44,7 @@ from dbt.adapters.tablestore.gate.whole_run import (
     run_outcome,
     with_missing,
 )
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.model_graph import Nodes, gates_of, list_ancestors, list_sources
 from tablestore_engine.api import Engine, TablestoreError
 from tablestore_engine.spi import (
@@ -60,7 +60,6 @@ from tablestore_engine.spi import (
     kept_until_ms,
 )
 
-logger = TerminalMessages("Tablestore")
 UNCHANGED = "is dropped: built again, the model changes nothing of what readers see"
 
 

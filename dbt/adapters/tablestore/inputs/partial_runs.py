@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
+from dbt.adapters.tablestore.messages import WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.changed_keys_sql import KeysSelect
 from dbt.adapters.tablestore.plan.select_sql import quote
@@ -48,7 +48,7 @@ class EmptyRuns:
     """Plans of one invocation with --empty."""
 
     def __init__(self) -> None:
-        self._warned = WarnedOnce(TerminalMessages("Tablestore"))
+        self._warned = WarnedOnce()
 
     def keep_rows(self, plan: BuildPlan, node: str, *, is_keyed: bool) -> BuildPlan:
         """The plan; one that would replace stored rows gets the same query without its rows, and removes none."""

@@ -18,7 +18,7 @@ from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_inputs import Followed, check_query, moment_of, unproven
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import Evaluation, ModelQuery, no_deltas
 from dbt.adapters.tablestore.inputs.query_errors import ModelQueryError
-from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
+from dbt.adapters.tablestore.messages import WarnedOnce, logger
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan, Situation
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.relation import TablestoreRelation
@@ -155,13 +155,10 @@ class _Explanation:
         return ", ".join(f"{table} ({self.sizes[table]})" for table in tables) or "no table"
 
 
-logger = TerminalMessages("Tablestore")
-
-
 class ChangedKeysModels:
     def __init__(self, engine: Callable[[], Engine], inputs: ChangedInputs) -> None:
         self._engine, self._inputs = engine, inputs
-        self._warned = WarnedOnce(logger)
+        self._warned = WarnedOnce()
 
     def followed(self, run: ModelRun, situation: Situation) -> Situation:
         """With the keys that changes of the inputs affect."""

@@ -17,7 +17,7 @@ from typing import Any
 from dbt.adapters.tablestore.adapter_response import PublishingResponse
 from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.full_refresh_query import difference, find_query
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.model_graph import nested
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.python_models.keyed_inputs import inputs_of, keyed_inputs
@@ -149,9 +149,6 @@ def said(
 
 def _within(reads: Iterable[TableRead], tables: Collection[str]) -> tuple[TableRead, ...]:
     return tuple(read for read in reads if read.table in tables)
-
-
-logger = TerminalMessages("Tablestore")
 
 
 class DataTests:

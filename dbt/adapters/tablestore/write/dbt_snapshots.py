@@ -21,7 +21,7 @@ from dbt.adapters.tablestore.config.model_config import PUBLISH_POLICIES, TableS
 from dbt.adapters.tablestore.config.value_shapes import read_choice
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs
 from dbt.adapters.tablestore.inputs.changed_keys_strategy import ModelQuery
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings, model_spec
 from dbt.adapters.tablestore.plan.run_context import RunContext, SnapshotQuery
@@ -29,8 +29,6 @@ from dbt.adapters.tablestore.relation import TablestoreRelation
 from dbt.adapters.tablestore.write.model_job import ModelJob, Work, compiled_for_no_table
 from tablestore_engine.api import OnSchemaChange, Unsupported, WriteMode
 from tablestore_engine.spi import ReadLog, Staged
-
-logger = TerminalMessages("Tablestore")
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from dbt.adapters.tablestore.gate.gate_state import branch_of
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty
 from dbt.adapters.tablestore.inputs.run_choice import NODE_PROPERTY, RUNS_PROPERTY
 from dbt.adapters.tablestore.inputs.stream_inputs import Taken
-from dbt.adapters.tablestore.messages import TerminalMessages, WarnedOnce
+from dbt.adapters.tablestore.messages import WarnedOnce
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.write.dbt_retry import PendingWrites
@@ -77,7 +77,7 @@ def why_unchecked(settings: ModelSettings) -> str | None:
 class UniqueCheck:
     def __init__(self, engine: Callable[[], Engine]) -> None:
         self._engine = engine
-        self._warned = WarnedOnce(TerminalMessages("Tablestore"))
+        self._warned = WarnedOnce()
 
     def sets(self, job: ModelJob) -> tuple[tuple[str, ...], ...]:
         """Columns that a query must check, after one warning of those that nothing enforces."""

@@ -29,7 +29,7 @@ from dbt.adapters.tablestore.gate.publish_coordinator import PublishCoordinator
 from dbt.adapters.tablestore.inputs.changed_rows_sql import applied_select
 from dbt.adapters.tablestore.inputs.partial_runs import EmptyRuns, is_empty, no_keys, refuse_sample
 from dbt.adapters.tablestore.inputs.stream_explanation import NamedType, explain_streams
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.model_graph import check_topics
 from dbt.adapters.tablestore.node_looks import NodeLooks
 from dbt.adapters.tablestore.pinned_reads import retry_published
@@ -72,8 +72,6 @@ from tablestore_engine.spi import (
     StagedSnapshotMissing,
     StagedVersionMissing,
 )
-
-logger = TerminalMessages("Tablestore")
 
 
 class ModelWriter:

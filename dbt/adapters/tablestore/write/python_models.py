@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dbt.adapters.tablestore.dbt_errors import ModelCodeFailed
 from dbt.adapters.tablestore.inputs.partial_runs import is_empty, refuse_sample
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.plan.build_plan import Action, BuildPlan
 from dbt.adapters.tablestore.plan.engine_spec import ModelSettings
 from dbt.adapters.tablestore.plan.run_context import PlanContext
@@ -33,7 +33,6 @@ from dbt.adapters.tablestore.write.node_versions import NodeVersions, but_own
 from tablestore_engine.api import Engine, FixRequest, TableVersion, WriteMode
 from tablestore_engine.spi import OrderedLock, Rank, ReadLog
 
-logger = TerminalMessages("Tablestore")
 _FRAMES = ("DataFrame", "Table", "RecordBatch")
 _LIBRARIES = ("pyspark", "pandas", "polars", "pyarrow")
 

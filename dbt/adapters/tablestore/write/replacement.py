@@ -10,12 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from dbt.adapters.tablestore.messages import TerminalMessages
+from dbt.adapters.tablestore.messages import logger
 from dbt.adapters.tablestore.plan.build_plan import Action
 from dbt.adapters.tablestore.write.model_job import ModelJob
 from tablestore_engine.api import Engine, FixRequest
-
-logger = TerminalMessages("Tablestore")
 
 
 def must_replace(engine: Engine, job: ModelJob, *, is_staged: bool) -> bool:

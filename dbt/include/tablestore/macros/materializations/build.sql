@@ -76,9 +76,6 @@
 {%- endmaterialization -%}
 
 {%- materialization streaming, adapter='tablestore', supported_languages=['sql', 'python'] -%}
-  {%- if model.language == 'python' -%}
-    {%- do adapter.tablestore_check_python(model) -%}{#- refuses it -#}
-  {%- endif -%}
   {{ return(tablestore_build()) }}
 {%- endmaterialization -%}
 

@@ -23,9 +23,9 @@
     {{ check_time_data_types(query) }}
     {%- set response = tablestore_snapshot_write(
           target_relation, settings, strategy, model['compiled_code'], query, none, existing=none) -%}
-    {%- do tablestore_store_main(tablestore_snapshot_create(target_relation, names, query), response) -%}
+    {%- do tablestore_store_main(tablestore_create(target_relation, settings, query), response) -%}
   {%- else -%}
-    {%- do tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
+    {%- do tablestore_snapshot_continue(target_relation, settings, names, strategy, sql) -%}
   {%- endif -%}
 
   {{ return(tablestore_end_build(target_relation)) }}
@@ -33,8 +33,7 @@
 
 
 {#- A later run: the target is checked, then changed in one commit. -#}
-{%- macro tablestore_snapshot_continue(target_relation, settings, strategy, sql) -%}
-  {%- set names = config.get('snapshot_table_column_names') or get_snapshot_table_column_names() -%}
+{%- macro tablestore_snapshot_continue(target_relation, settings, names, strategy, sql) -%}
   {%- do adapter.assert_valid_snapshot_target_given_strategy(target_relation, names, strategy) -%}
   {{ check_time_data_types('select ' ~ strategy.updated_at ~ ' as dbt_updated_at from (\n' ~ sql ~ '\n)') }}
   {%- set old, new = {}, {} -%}

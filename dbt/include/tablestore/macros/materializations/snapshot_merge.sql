@@ -1,13 +1,3 @@
-{#- The statements that a user could have typed; a MERGE for a table that has another key than dbt_scd_id. -#}
-{%- macro tablestore_snapshot_create(target_relation, names, query) -%}
-create or replace table {{ target_relation.render() }}
-using tablestore
-tblproperties ('primary-key' = '{{ names.dbt_scd_id }}')
-as
-{{ query }}
-{%- endmacro -%}
-
-
 {#- For a target that another tool made, with another key: adds the source's new columns, and returns the MERGE. -#}
 {%- macro tablestore_snapshot_merge(target_relation, names, rows) -%}
   {%- set present = adapter.get_columns_in_relation(target_relation) | map(attribute='name') | map('lower') | list -%}
