@@ -270,7 +270,8 @@ def _features() -> list[str]:
 def change_lines() -> Mapping[Path, str]:
     """What is decided or done in a module, of each module whose head has a CHANGE line."""
     modules = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    heads = ((path, ast.get_docstring(ast.parse(path.read_text())) or "") for path in modules)
+    texts = ((path, text) for path in modules if CHANGE.search(text := path.read_text()))
+    heads = ((path, ast.get_docstring(ast.parse(text)) or "") for path, text in texts)
     return {path: " ".join(found[1].split()) for path, head in heads if (found := CHANGE.search(head))}
 
 

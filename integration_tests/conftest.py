@@ -39,7 +39,7 @@ from integration_tests.interpreted import JAVA_OPTIONS
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
-from tests.garbage import collect_less, collect_young
+from tests.garbage import collect_less, collect_no_more, collect_young
 from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 
 HERE = Path(__file__).parent
@@ -79,6 +79,11 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Nothing of the collected tests is garbage."""
     collect_less()
+
+
+def pytest_sessionfinish() -> None:
+    """Nothing is given back that the end of the process gives back."""
+    collect_no_more()
 
 
 def pytest_runtest_logfinish() -> None:

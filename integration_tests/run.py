@@ -33,6 +33,7 @@ from pathlib import Path
 
 from integration_tests import durations, nightly_record
 from tests.doses import NIGHTLY_VARIABLE
+from tests.processor_time import machine_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -284,13 +285,14 @@ def main(arguments: list[str]) -> int:
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     jobs = pick_jobs(os.environ.get("TABLESTORE_TEST_JOBS"), os.cpu_count() or 1, memory)
     suites = pick_suites(wanted, seed, is_nightly=is_nightly)
+    before = machine_seconds()
     with ThreadPoolExecutor(max_workers=1) as beside, _folders(jobs, memory):
         checked = beside.submit(lambda: [_run_check(name, CHECKS[name]) for name in checks])
         ran = run_suites(suites, jobs, partial(_keep_nightly, seed) if is_nightly else lambda _: None)
         outcomes = checked.result() + ran
     if not is_nightly:
         durations.keep(KEPT, {one.name: (one.seconds, one.processor, one.tests) for one in ran})
-    _show(outcomes)
+    _show(outcomes, before)
     failed = sum(row.failed for row in outcomes)
     return 1 if failed or not any(row.passed for row in outcomes) else 0
 
@@ -303,14 +305,18 @@ def _keep_nightly(seed: str, outcome: Outcome) -> None:
     )  # fmt: skip
 
 
-def _show(outcomes: Sequence[Outcome]) -> None:
+def _show(outcomes: Sequence[Outcome], before: tuple[float, float]) -> None:
+    """`before`: what the machine had done before the run."""
     print("\nThe tests that took longest")
     print("\n".join(durations.slowest({name: s for row in outcomes for name, s in row.tests.items()})))
     print("\nsuite          passed  failed  skipped  seconds  waited  processor")
     for row in outcomes:
         counts = f"{row.passed:>6}  {row.failed:>6}  {row.skipped:>7}"
         print(f"{row.name:<14} {counts}  {row.seconds:>7.0f}  {row.waited:>6.0f}  {row.processor:>9.0f}")
-    print(f"processor time of the suites: {sum(row.processor for row in outcomes):.0f} s")
+    busy, idle = (after - first for first, after in zip(before, machine_seconds(), strict=True))
+    suites = sum(row.processor for row in outcomes)
+    print(f"processor time of the suites: {suites:.0f} s; of the whole machine meanwhile: {busy:.0f} s")
+    print(f"seconds in which a core had nothing to do: {idle:.0f}")
     for row in outcomes:
         print("".join(f"FAILED {one}\n" for one in row.failures), end="")
     passed, failed, skipped = (

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
 from tests.doses import examples
-from tests.garbage import collect_less, collect_young
+from tests.garbage import collect_less, collect_no_more, collect_young
 from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 from tests.slow_tests import name_of, read_slow
 
@@ -37,6 +37,11 @@ def no_jvm() -> Iterator[None]:
 def pytest_collection_finish() -> None:
     """Nothing of the collected tests is garbage."""
     collect_less()
+
+
+def pytest_sessionfinish() -> None:
+    """Nothing is given back that the end of the process gives back."""
+    collect_no_more()
 
 
 def pytest_runtest_logfinish() -> None:

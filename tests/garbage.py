@@ -3,6 +3,7 @@ have made is never looked at again, and the rest once behind each test.
 
 WHY      a test suite holds a million objects before its first test. Each collection of the oldest generation walks
          over them, for every test of a suite: a sixth of Python's time in the adapter's suite (decision 0112).
+         So do pytest and Python at the end of the process, whose memory goes anyway.
 INVARIANT  what a test leaves is given back behind it. A Kafka client that waits for the collector has threads and
          connections: without a collection 16 tests left 400 threads, and a broker that did not answer in time.
 """
@@ -19,6 +20,11 @@ def collect_less() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(OBJECTS, *gc.get_threshold()[1:])
+
+
+def collect_no_more() -> None:
+    """Once the last test is done."""
+    gc.freeze()
 
 
 def collect_young() -> None:

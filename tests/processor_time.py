@@ -38,6 +38,18 @@ def processor_seconds() -> float:
     return found / os.sysconf("SC_CLK_TCK")
 
 
+def machine_seconds() -> tuple[float, float]:
+    """Of all processes since the machine started, and in which a core had nothing to do; 0 where nothing says so."""
+    try:
+        line = Path("/proc/stat").read_text().splitlines()[0]
+    except OSError:
+        return 0.0, 0.0
+    user, nice, system, idle, waits, *others = (
+        int(one) / os.sysconf("SC_CLK_TCK") for one in line.split()[1:9]
+    )
+    return user + nice + system + sum(others), idle + waits
+
+
 @pytest.fixture(scope="session", autouse=True)
 def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
     """For integration_tests/run.py; set up first, so that it ends last. Both conftest files import it."""

@@ -56,6 +56,11 @@ class Shop:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
 
+    def take(self, built: Path) -> None:
+        """Models and tables of another project, as they are there."""
+        for name in ("models", "warehouse"):
+            shutil.copytree(built / name, self.folder / name, dirs_exist_ok=True)
+
     def orders(self, *rows: str) -> None:
         """The feed: what the next seed will hold."""
         self.write(
@@ -160,13 +165,18 @@ def parsed_shop(tmp_path_factory: pytest.TempPathFactory) -> ParsedShop | None:
 @pytest.fixture
 def shop(tmp_path: Path, parsed_shop: ParsedShop | None) -> Iterator[Shop]:
     """A fresh project."""
-    folder = _padded(tmp_path)
-    made = Shop(folder or tmp_path)
-    made.keeps_manifest = False
-    if folder is not None and parsed_shop is not None:
-        parsed_shop.give(made)
-    yield made
+    yield new_shop(tmp_path, parsed_shop)
     reset_adapters()
+
+
+def new_shop(place: Path, parsed: ParsedShop | None) -> Shop:
+    """A fresh project in a new folder."""
+    folder = _padded(place)
+    made = Shop(folder or place)
+    made.keeps_manifest = False
+    if folder is not None and parsed is not None:
+        parsed.give(made)
+    return made
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -25,6 +25,11 @@ RESTRICTED = ("affected keys", "deltas")
 @pytest.fixture
 def feed(shop: Shop) -> Shop:
     """A shop with three tables that others write."""
+    return fed(shop)
+
+
+def fed(shop: Shop) -> Shop:
+    """The shop, with the tables."""
     shop.write("models/feed.yml", SOURCES)
     put(shop, "people", {"id": [1, 2, 3, 4], "name": ["ann", "bob", "cay", "dan"], "boss": [1, 1, 2, 2]})
     put(

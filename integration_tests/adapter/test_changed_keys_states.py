@@ -11,11 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from dbt.adapters.tablestore.inputs.changed_inputs import ChangedInputs, Followed
-from integration_tests.adapter.conftest import Shop
+from integration_tests.adapter.conftest import ParsedShop, Shop, new_shop
 from integration_tests.adapter.test_changed_keys_soundness import (
     ORDERS,
     PEOPLE,
     PRODUCTS,
+    fed,
     feed,
     model,
     put,
@@ -37,15 +38,31 @@ ALL = ("star", "total", "large")
 FOLLOWED = ", changed_keys={'strategy': 'deltas'}"  # however long all rows take
 
 
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, parsed_shop: ParsedShop | None) -> Path:
+    """A project that is built once."""
+    return build(new_shop(tmp_path_factory.mktemp("built"), parsed_shop)).folder
+
+
+def build(shop: Shop) -> Shop:
+    """Three models that have a state."""
+    model(fed(shop), "star", STAR, "name", FOLLOWED)
+    model(shop, "total", TOTAL, "one", FOLLOWED)
+    model(shop, "large", LARGE, "product", FOLLOWED)
+    run(shop, *ALL, evaluated="all rows")
+    return shop
+
+
 @pytest.fixture
-def stated(feed: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
-    """Three models with state, of which each run writes a part of its own, however few groups there are."""
+def stated(request: pytest.FixtureRequest, shop: Shop, monkeypatch: pytest.MonkeyPatch) -> Shop:
+    """A copy of it; each run writes a part of its own of a state, however few groups there are. Over an object store
+    it is built here.
+    """
     monkeypatch.setattr(group_state_file, "GROWS", 0)
-    model(feed, "star", STAR, "name", FOLLOWED)
-    model(feed, "total", TOTAL, "one", FOLLOWED)
-    model(feed, "large", LARGE, "product", FOLLOWED)
-    run(feed, *ALL, evaluated="all rows")
-    return feed
+    if "://" in shop.output["warehouse"]:
+        return build(shop)
+    shop.take(request.getfixturevalue("built"))
+    return shop
 
 
 def add(shop: Shop, number: int, **more: Any) -> None:

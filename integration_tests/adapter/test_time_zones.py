@@ -72,7 +72,7 @@ def test_microbatch_in_zone_has_each_row_once(zoned: Shop, zone: str, day: str) 
     del zone
     first = date.fromisoformat(day) - timedelta(days=1)
     count = write_feeds(zoned, first)
-    zoned.dbt("run", "--select", *(f"f_{kind}" for kind in KINDS))
+    zoned.dbt("run", "--select", *(f"f_{kind}" for kind in KINDS[: examples(2, 3)]))
     hours = range(46, 50)  # rows of two hours around a midnight; of a DATE all that have the second day
     expected = {"timestamp": [*hours], "timestamp_ntz": [*hours], "date": [*range(48, 96)]}
     kinds = {

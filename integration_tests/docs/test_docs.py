@@ -40,6 +40,7 @@ LONG_PAGES = {
         "unit-tests.md",
         "profile.md",
         "concepts.md",
+        "ui.md",  # by day integration_tests/ui
     ),
 }
 # the tables that they read are of a PostgreSQL server: they are parsed

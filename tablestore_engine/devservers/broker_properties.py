@@ -20,6 +20,7 @@ from pathlib import Path
 from tablestore_engine.devservers.broker_certificates import BROKER_PRINCIPAL, Certificates
 
 ADMIN_USER = "admin"
+# a record for monitors every half a second, Kafka's default, is a third of what an idle broker computes;
 # a session of 3 s: after a SIGKILL the default 9 s would delay the next start by that much
 _COMMON = """process.roles=broker,controller
 node.id={number}
@@ -37,6 +38,7 @@ transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 share.coordinator.state.topic.replication.factor={nodes}
 share.coordinator.state.topic.min.isr={in_sync}
 group.initial.rebalance.delay.ms=0
+metadata.max.idle.interval.ms=5000
 auto.create.topics.enable=false
 log.cleaner.dedupe.buffer.size=16777216
 """

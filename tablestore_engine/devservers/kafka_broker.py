@@ -54,7 +54,9 @@ from tablestore_engine.runtime.server_process import (
     write_private,
 )
 
-_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
+# Kafka's own code is not verified class by class: a sixth of a start
+_UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
+_JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN", *_UNVERIFIED)
 _HEAP = {1: "-Xmx512m", 3: "-Xmx256m"}
 BROKERS = tuple(_HEAP)
 _READY_SECONDS = 90.0

@@ -54,7 +54,7 @@ WRITTEN = [
 
 
 @given(rows(), st.sampled_from(WRITTEN))
-@settings(max_examples=examples(30, 150), deadline=None)
+@settings(max_examples=examples(20, 150), deadline=None)
 def test_what_our_envelope_writes(table: pa.Table, how: tuple[ChangelogMode, LogFormats]) -> None:
     """Every type but nested ones, deletes as tombstones and with the row before: always at once, always the same."""
     table = table.select([*FLAT, ROW_KIND_COLUMN])
@@ -95,7 +95,7 @@ STRANGE = (
     ),
     st.sampled_from([DEFAULT, PLAIN]),
 )
-@settings(max_examples=examples(60, 300), deadline=None)
+@settings(max_examples=examples(40, 300), deadline=None)
 def test_what_anybody_writes(
     messages: list[tuple[dict[str, object], str | None, int | None]], formats: LogFormats
 ) -> None:

@@ -29,7 +29,7 @@ OF_TABLE = [key.replace("<column>", "v") for key in OPTIONS if not key.startswit
 ROWS = pa.table({"id": [1, 2, 2], "day": ["a", "b", None], "v": ["x", None, "y"]})
 
 
-@pytest.mark.parametrize("value", cases(VALUES, 4), ids=ascii)
+@pytest.mark.parametrize("value", cases(VALUES, 3), ids=ascii)
 @pytest.mark.parametrize("key", OF_TABLE)
 def test_of_a_table(tmp_path: Path, key: str, value: str) -> None:
     """Refused by its key at once, else written twice, folded and read, with a key and without, or refused by its key

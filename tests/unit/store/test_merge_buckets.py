@@ -173,7 +173,7 @@ def _kinds(chance: random.Random, count: int, options: Mapping[str, str]) -> lis
     return chance.choices([0, 1, 2, 3], [6, 1, 2, 2], k=count)
 
 
-@pytest.mark.parametrize("name", cases(TABLES, 5))
+@pytest.mark.parametrize("name", cases(TABLES, 4))
 @pytest.mark.parametrize("seed", cases(range(4), 1))
 def test_pass_over_many_buckets_equals_each_bucket_alone(tmp_path: Path, name: str, seed: int) -> None:
     """Random batches: changes, bytes of files, vectors and errors are the same, and passes do have several buckets."""

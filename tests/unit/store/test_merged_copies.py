@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections import defaultdict
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from tablestore_engine.store.files import row_budget
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.warehouse.write.converted_schema import plan_conversion
+from tests.garbage import collect_young
 from tests.unit.store.table_world import make_table, put, row, rows_of
 from tests.unit.store.test_changelog import _foreign, foreign_level_zero, foreign_overwrite
 
@@ -97,7 +97,7 @@ def test_copies_go_with_their_plan(tmp_path: Path) -> None:
     other = store.plan_scan()
     assert all(path.exists() for path in made | copies(other))
     del plan
-    gc.collect()
+    collect_young()
     assert not any(path.exists() for path in made)
     assert store.read(other).column("n").to_pylist() == [7, 0, 1]
 

@@ -57,7 +57,7 @@ def _made(root: Path, name: str, buckets: int) -> TableStore:
 def _filled(store: TableStore, chance: random.Random) -> None:
     """Some commits with deletes, folds and overwrites among them."""
     days = bool(store.schema.partition_keys)
-    for turn in range(examples(5, 6)):
+    for turn in range(examples(4, 6)):
         rows = [
             row(key, chance.choice("abc"), turn, **({"dt": f"d{key % 3}"} if days else {}))
             for key in chance.sample(range(60), 20)
@@ -65,7 +65,7 @@ def _filled(store: TableStore, chance: random.Random) -> None:
         put(store, *rows)
         if store.schema.is_keyed and turn % 2:
             delete(store, *rows[:5])
-        if turn == 4:
+        if turn == 2:
             store.compact(full=True)
     if not store.schema.is_keyed:
         overwrite(store, *(one for one in rows_of(store) if chance.random() < 0.7))

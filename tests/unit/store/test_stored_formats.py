@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import gc
 from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal
@@ -24,6 +23,7 @@ from tablestore_engine.store.files import parquet_copies
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_copies import as_parquet
 from tablestore_engine.store.files.stored_file import StoredFile
+from tests.garbage import collect_young
 from tests.unit.store.table_world import make_table, put, row
 
 COLUMNS = pa.schema([
@@ -149,9 +149,9 @@ def test_copies_are_bounded_and_stay_while_a_plan_has_them(
     planned = as_parquet(fileio, files[0])
     as_parquet(fileio, files[1])
     as_parquet(fileio, files[2])
-    gc.collect()
+    collect_young()
     assert pq.read_metadata(planned.path).num_rows == len(ROWS)
     place = planned.path
     del planned
-    gc.collect()
+    collect_young()
     assert not Path(place).exists()
