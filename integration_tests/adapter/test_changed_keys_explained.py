@@ -24,11 +24,11 @@ def explained(shop: Shop, name: str) -> list[str]:
 
 
 def test_deltas_name_what_they_read_and_what_count_would_save(feed: Shop) -> None:
-    """Each side of a join reads the other one; groups without count(*) have a tip, with it none."""
+    """A side of a join is read by its key, or whole; groups without count(*) have a tip, with it none."""
     star = f"select p.name, max(o.amount) as most from {ORDERS} o join {PRODUCTS} p on p.id = o.product group by p.name"
     model(feed, "star", star, "name")
     assert explained(feed, "star") == [
-        "changes of demo.orders: deltas; each run reads demo.products (3 rows, 1 file, N)",
+        "changes of demo.orders: deltas; rows of demo.products (3 rows, 1 file, N) are read by their keys",
         "tip: add count(*) to the model, so that a group that loses rows is not evaluated",
         "changes of demo.orders find their keys by a join with demo.products (3 rows, 1 file, N)",
         "changes of demo.products: deltas; each run reads demo.orders (4 rows, 1 file, N)",

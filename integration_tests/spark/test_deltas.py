@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.format.group_state_file import GroupState
+from tablestore_engine.spark.delta_query import DeltaQuery
 from tablestore_engine.spark.merged_rows import FindRows
 from tablestore_engine.spark.traced_answers import Before, Deltas
 from tests.doses import cases
@@ -20,6 +24,30 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Engine]:
     """One session for all queries."""
     with traced_world(tmp_path_factory.mktemp("deltas")) as engine:
         yield engine
+
+
+LOOKED_UP = list[frozenset[str] | None]()
+
+
+@pytest.fixture(autouse=True)
+def both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the driver finds is what Spark finds: each test compares both."""
+    inner = DeltaQuery.found
+    LOOKED_UP.clear()
+
+    def found(self: DeltaQuery, changes: Any, local: Any, collect: Any, limit: int) -> pa.Table:
+        by_spark, made = (inner(self, changes, one, collect, limit) for one in (None, local))
+        by_spark = by_spark.filter(pc.is_valid(by_spark.column("n")))  # of a total over nothing
+        assert {one.name: one.type for one in made.schema} == {one.name: one.type for one in by_spark.schema}
+        rows = [
+            Counter(map(str, one.select(sorted(one.column_names)).to_pylist()))
+            for one in (made.filter(pc.is_valid(made.column("n"))), by_spark)
+        ]
+        assert rows[0] == rows[1]
+        LOOKED_UP.append(self.looked_up(local.occurrences))
+        return made
+
+    monkeypatch.setattr(DeltaQuery, "found", found)
 
 
 def states(engine: Engine, tables: tuple[str, ...], *, is_new: bool) -> dict[str, TableVersion]:
@@ -309,6 +337,25 @@ def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str
     assert not found.clause
     print(name, found)
     assert stored == expected
+
+
+BY_KEY = {
+    "star join": {P, R},
+    "star join with count and sum": {P, R},
+    "total of a join": {P},
+    "left join of a left join": {P, R},
+    "filter": set[str](),
+    "rows": set[str](),
+}
+
+
+@pytest.mark.parametrize("name", BY_KEY)
+def test_other_sides_are_read_by_key(engine: Engine, name: str) -> None:
+    """Of changed orders: people and products are not read whole, and no Spark job runs."""
+    sql, key = FOLLOWED[name]
+    _, stored, expected = apply_deltas(engine, sql, tuple(key.split(",")), (S,))
+    assert stored == expected
+    assert [frozenset(BY_KEY[name])] == LOOKED_UP
 
 
 EVALUATED = {

@@ -15,13 +15,17 @@ from pyspark.sql.types import StructType, VariantType
 from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.spark_types import arrow_type
 
-_MESSAGE_BYTES = 1 << 20  # more rows are written to a file
+MESSAGE_BYTES = 1 << 20  # more rows are written to a file
 _LARGE_TYPES = "spark.sql.execution.arrow.useLargeVarTypes"
 
 
-def frame_of_rows(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
-    """`schema` has a field for each column, by position. Raises what pyspark raises."""
-    is_small = rows.num_rows > 0 and rows.nbytes <= _MESSAGE_BYTES
+def frame_of_rows(
+    session: SparkSession, rows: pa.Table, schema: StructType, message_bytes: int = MESSAGE_BYTES
+) -> DataFrame:
+    """`schema` has a field for each column, by position. `message_bytes`: more are no values of a plan. Raises what
+    pyspark raises.
+    """
+    is_small = rows.num_rows > 0 and rows.nbytes <= message_bytes
     if is_small and _is_exact(rows, schema) and session.conf.get(_LARGE_TYPES) != "true":
         (batch,) = rows.combine_chunks().to_batches()
         return SparkInner.of(session).frame_of_message(batch.serialize().to_pybytes(), schema.json())

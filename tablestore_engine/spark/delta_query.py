@@ -1,4 +1,4 @@
-"""Signed rows of a query in one Spark job: rows of the result, or contributions to its groups.
+"""Signed rows of a query, in the driver or in one Spark job: rows of the result, or contributions to its groups.
 
 CHANGE     the Spark job for the deltas of a `changed_keys` run
 Rows       `r0`, `r1`, … as the columns of the query, `n`: how often more than before the result has it, never 0
@@ -35,15 +35,18 @@ from tablestore_engine.queryplan.equal_values import is_carried, is_exact, is_fl
 from tablestore_engine.queryplan.group_state import StateRoot, find_state
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
-from tablestore_engine.queryplan.occurrences import find_occurrences, output_ids
+from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, output_ids
 from tablestore_engine.queryplan.plan_nodes import Place
 from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows
 from tablestore_engine.queryplan.trace_steps import Column, Signed
 from tablestore_engine.spark.collected_parts import Collect
+from tablestore_engine.spark.local_groups import local_contributions, local_net
+from tablestore_engine.spark.local_query import LocalQuery, looked_up
+from tablestore_engine.spark.local_steps import LocalInputs
 from tablestore_engine.spark.merged_groups import merge_groups
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows, merge_rows
 from tablestore_engine.spark.net_rows import net_rows
-from tablestore_engine.spark.plan_builder import ChangesOf, PlanBuilder
+from tablestore_engine.spark.plan_builder import ChangesOf
 from tablestore_engine.spark.run_time_plan import Elapsed
 from tablestore_engine.spark.traced_plan import TracedPlan
 
@@ -52,6 +55,7 @@ _KEYS = frozenset({
 })  # fmt: skip
 _SUM_TYPE = "decimal(38,{scale})"
 _DIGITS_NATIVE = 28  # Spark's sum has ten digits more, so it has room for 10^10 rows
+_DIGITS_NEGATED = 34
 _LOW = (1 << 32) - 1
 
 
@@ -77,14 +81,21 @@ class DeltaQuery:
             groups is not None and not groups.is_total and not any(one.counts_rows for one in groups.columns)
         )
 
-    def frame(self, changes: ChangesOf, collect: Collect) -> DataFrame:
-        """Not run yet. `changes`: plans of the changed rows of a table. `collect`: for changed rows that are needed in
-        several places; they are evaluated here. Raises NoDelta.
+    def found(self, changes: ChangesOf, local: LocalInputs | None, collect: Collect, limit: int) -> pa.Table:
+        """At most so many rows. `changes`: plans of the changed rows of a table; `local`: those that the driver has.
+        `collect`: runs a frame. Raises NoDelta.
         """
         builder, columns = self.plan.builder(self.known, changes, self.elapsed, collect), self.columns
-        if columns is None:
-            return net_rows(self._rows(builder))
-        return contributions(self._values(columns, builder), columns)
+        steps, names = self._row_steps() if columns is None else self._value_steps(columns)
+        known = LocalQuery(builder, self.known, local).rows(steps, [*names, "s"])
+        if known is not None:
+            made = local_net(known.rows) if columns is None else local_contributions(known.rows, columns)
+            if made is not None:
+                return made.slice(0, limit)
+        frames = [builder.frame(step).toDF(*names, "s") for step in steps]
+        rows = reduce(DataFrame.union, frames)
+        frame = net_rows(rows) if columns is None else contributions(rows, columns)
+        return collect(frame.limit(limit))
 
     @property
     def columns(self) -> Sequence[GroupColumn] | None:
@@ -92,6 +103,13 @@ class DeltaQuery:
         if self.state is not None:
             return self.state.slots
         return None if self.groups is None else self.groups.columns
+
+    def looked_up(self, occurrences: Sequence[Occurrence]) -> frozenset[str] | None:
+        """Tables of which few changed rows need rows by key alone; None: some are read whole. `occurrences`: all
+        readings of tables.
+        """
+        steps = [part.step for part in self.parts]
+        return looked_up(self.known, occurrences, steps, self.plan.type_of)
 
     def merged(
         self, found: pa.Table, names: Sequence[str], key: Sequence[str], find_rows: FindRows
@@ -102,27 +120,23 @@ class DeltaQuery:
         columns, is_total = self.groups.columns, self.groups.is_total
         return merge_groups(found, columns, names, key, find_rows, is_total=is_total)
 
-    def _rows(self, builder: PlanBuilder) -> DataFrame:
+    def _row_steps(self) -> tuple[list[Signed], list[str]]:
+        """Rows of the result, and names of their columns before the sign."""
         ids = output_ids(self.plan.root)
         columns = tuple(Column(one, one) for one in ids)
-        names = [f"r{at}" for at in range(len(ids))]
-        return self._union(builder, [columns] * len(self.parts), names)
+        return self._steps([columns] * len(self.parts)), [f"r{at}" for at in range(len(ids))]
 
-    def _values(self, groups: Sequence[GroupColumn], builder: PlanBuilder) -> DataFrame:
+    def _value_steps(self, groups: Sequence[GroupColumn]) -> tuple[list[Signed], list[str]]:
+        """What is added up, and names of its columns before the sign."""
         names, places = columns_of(groups)
         columns = [tuple(Column(self.signed.next_identity(), place) for place in places) for _ in self.parts]
-        return self._union(builder, columns, names)
+        return self._steps(columns), names
 
-    def _union(
-        self, builder: PlanBuilder, columns: Sequence[tuple[Column, ...]], names: Sequence[str]
-    ) -> DataFrame:
-        frames = [
-            builder.frame(Signed(part.step, wanted, part.signs, self.signed.next_identity())).toDF(
-                *names, "s"
-            )
+    def _steps(self, columns: Sequence[tuple[Column, ...]]) -> list[Signed]:
+        return [
+            Signed(part.step, wanted, part.signs, self.signed.next_identity())
             for part, wanted in zip(self.parts, columns, strict=True)
         ]
-        return reduce(DataFrame.union, frames)
 
 
 def plan_deltas(
@@ -226,10 +240,20 @@ def _added(at: int, column: GroupColumn) -> list[str]:
         return [f"sum({_if(at, column, 's', '0')}) as v{at}"]
     value = f"cast(x{at}_0 as {_SUM_TYPE.format(scale=scale_of(column.type))})"
     return [
-        f"try_sum({_if(at, column, f'if(s > 0, {value}, -{value})')}) as v{at}",
+        f"try_sum({_if(at, column, f'if(s > 0, {value}, {_negated(value, column)})')}) as v{at}",
         f"sum({_if(at, column, 's', '0')}) as m{at}",
         f"sum({_if(at, column, '1', '0')}) as c{at}",
     ]
+
+
+def _negated(value: str, column: GroupColumn) -> str:
+    """Spark's minus rounds a decimal to 34 digits, as Scala does."""
+    digits = digits_of(column.type)
+    if digits is None or digits <= _DIGITS_NEGATED:
+        return f"-{value}"
+    text = f"cast({value} as string)"
+    shown = f"if({value} < 0, substr({text}, 2), concat('-', {text}))"
+    return f"cast({shown} as {_SUM_TYPE.format(scale=scale_of(column.type))})"
 
 
 def all_contributions(rows: DataFrame, columns: Sequence[GroupColumn]) -> DataFrame:

@@ -28,6 +28,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tablestore_engine.catalog.resolved_names import ResolvedTable
 from tablestore_engine.errors import Unsupported
 from tablestore_engine.format.schema_check import check_readable_by_sql
+from tablestore_engine.runtime.locks import OrderedLock
 from tablestore_engine.runtime.moments import datetime_text
 from tablestore_engine.spark.change_views import ChangelogGroup, ChangeViews
 from tablestore_engine.spark.deletion_bitmap_literal import DeletionBitmapLiteral
@@ -122,6 +123,11 @@ class HiddenTables:
         self._words = DeletionBitmapLiteral(self._inner)
         self._remote = RemoteRelations(session, self._inner, scratch)
         self._changes = ChangeViews(scratch / "changes", self._create, self._scan, self._changes_table)
+
+    @property
+    def lock(self) -> OrderedLock:
+        """Of the session's names."""
+        return self._names.lock
 
     def key_of(self, table: ResolvedTable) -> str:
         """Of a state as this way registers it: engines of one session may read one warehouse in several ways."""

@@ -15,7 +15,7 @@ WHY        Spark's optimizer evaluates filters and projections over a LocalRelat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -39,6 +39,8 @@ from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spa
 from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.read.filtered_read import read_keys
+from tablestore_engine.store.read.key_lookup import find_rows, is_looked_up
+from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.text_condition import PredicateCondition
 
 KEYS_MAX = 1_000
@@ -68,6 +70,37 @@ class KeyReads:
     def __init__(self, session: SparkSession, fileio: FileIO, tables: HiddenTables) -> None:
         self._session, self._fileio, self._tables = session, fileio, tables
         self._inner = SparkInner.of(session)
+
+    def find(
+        self, table: ResolvedTable, keys: Mapping[str, pa.ChunkedArray], columns: Sequence[str]
+    ) -> pa.Table | None:
+        """Columns of the rows with these keys, in Spark's types; None: Spark has to read them. `keys`: values of the
+        primary key, by its names in lower case, NULL and repeated ones too. Safe without the lock.
+        """
+        schema = table.schema
+        with self._tables.lock:
+            files = self._tables.files_of(table)
+        fields = [schema.field(one) for one in columns]
+        if (
+            files is None
+            or not is_looked_up(schema, files)
+            or not all(has_spark_type(one.type) for one in fields)
+        ):
+            return None
+        names = schema.primary_keys
+        types = schema.arrow_schema()
+        try:
+            asked = pa.table(
+                [keys[one.lower()].cast(types.field(one).type) for one in names], names=list(names)
+            )
+            plan = ScanPlan(None, schema, files)
+            rows = find_rows(
+                self._fileio, plan, asked.drop_null(), [one.name for one in fields], cache=table.cache
+            )
+        except (pa.ArrowException, TablestoreError):  # Spark reads the same files, and says so
+            return None
+        made = [as_spark_has_it(rows.column(one.name), arrow_type(spark_type(one.type))) for one in fields]
+        return pa.table(made, names=list(columns))
 
     def answered(self, frame: DataFrame, meanings: Meanings) -> DataFrame:
         """The same rows, with those that are found by their keys as values; the very frame without such."""

@@ -1,6 +1,6 @@
 """Few changed rows as values of a plan: read in the driver, once for all queries that follow the same range.
 
-CHANGE     up to how many changed rows a `changed_keys` run plans with the rows themselves
+CHANGE     up to how many changed rows a `changed_keys` run reads in the driver, and plans with the rows themselves
 WHY        Spark's optimizer knows the rows of a LocalRelation: it evaluates filters and projections over them without
            a job, removes a join with none of them, and broadcasts the others. Changelog files are a scan, a shuffle
            and two views for each place where a query reads the table.
@@ -35,7 +35,8 @@ from tablestore_engine.spark.type_ddl import has_spark_type
 from tablestore_engine.sql.table_version import TableVersion
 from tablestore_engine.stream.changes_plan import ChangesPlan
 
-ROWS_MAX, BYTES_MAX = 20_000, 8 << 20  # of one range; more are read by Spark
+ROWS_MAX, BYTES_MAX = 1_000_000, 32 << 20  # of one range, and of its files; more are read by Spark
+FEW = 20_000  # more are no values of a plan: Spark would evaluate it slower than files
 CACHE_BYTES = 64 << 20
 _ADDED = [RowKind.INSERT.value, RowKind.UPDATE_AFTER.value]
 _SIGN = "__ts_sign"
@@ -55,21 +56,34 @@ class LocalRows:
     fields: tuple[DataField, ...]
     rows: pa.Table
 
+    @property
+    def is_few(self) -> bool:
+        """Whether they are values of a plan."""
+        return bool(self.rows.num_rows <= FEW)
+
     def frame(self, session: SparkSession, names: Sequence[str], kind: ChangedKind) -> DataFrame:
         """These columns of changed rows; none: a constant column, or the sign alone."""
-        chosen = [next(one for one in self.fields if one.name.lower() == name.lower()) for name in names]
+        rows = self.table(names, kind)
+        if not rows.num_columns:
+            return session.range(rows.num_rows).selectExpr("1 as one")
+        signs = [_SIGN_FIELD] if kind in (ChangedKind.SIGNED, ChangedKind.OPPOSITE) else []
+        return frame_of_rows(session, rows, StructType([*_fields(self._chosen(names)), *signs]))
+
+    def table(self, names: Sequence[str], kind: ChangedKind) -> pa.Table:
+        """The same in Arrow."""
+        chosen = self._chosen(names)
         added = pc.is_in(self.rows.column(ROW_KIND_COLUMN), value_set=pa.array(_ADDED, pa.int8()))
         if kind in (ChangedKind.SIGNED, ChangedKind.OPPOSITE):
-            rows = _signed(self.rows, chosen, added, 1 if kind is ChangedKind.SIGNED else -1)
-            return frame_of_rows(session, rows, StructType([*_fields(chosen), _SIGN_FIELD]))
+            return _signed(self.rows, chosen, added, 1 if kind is ChangedKind.SIGNED else -1)
         is_past = kind is ChangedKind.PAST
         rows = self.rows.filter(pc.invert(added)) if is_past else self.rows
-        if not chosen:
-            return session.range(rows.num_rows).selectExpr("1 as one")
         rows = rows.select([one.name for one in chosen])
-        if not is_past and _is_grouped(chosen):
+        if chosen and not is_past and _is_grouped(chosen):
             rows = _net(rows, added).select(rows.column_names)
-        return frame_of_rows(session, rows, StructType(_fields(chosen)))
+        return rows
+
+    def _chosen(self, names: Sequence[str]) -> list[DataField]:
+        return [next(one for one in self.fields if one.name.lower() == name.lower()) for name in names]
 
 
 class LocalChanges:

@@ -7,13 +7,15 @@ CRASH      nothing is written. Steps of nodes with a key run jobs while a frame 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from tablestore_engine.queryplan.known_columns import KnownColumns
-from tablestore_engine.queryplan.plan_nodes import Path, Place
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place
 from tablestore_engine.queryplan.run_time import RUN_TIME
 from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
@@ -37,14 +39,18 @@ from tablestore_engine.queryplan.trace_steps import (
     Step,
     Stored,
 )
+from tablestore_engine.spark.arrow_frame import frame_of_rows, known_rows
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_parts import CollectedParts, NetColumns
 from tablestore_engine.spark.net_rows import net_rows, repeated_rows
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import each, expr_id
+from tablestore_engine.spark.plan_rows import PlanRows, TypedValues
 from tablestore_engine.spark.run_time_plan import Elapsed
 from tablestore_engine.spark.spark_internals import Jvm
+from tablestore_engine.spark.spark_types import arrow_type
 
+LOCAL_BYTES = 32 << 20  # of rows over which the optimizer evaluates expressions
 # table, names of columns, which changed rows → the analyzed plan of its changes
 ChangesOf = Callable[[str, Sequence[str], ChangedKind], Jvm]
 
@@ -107,6 +113,51 @@ class PlanBuilder:
     def frame(self, step: Step) -> DataFrame:
         """Not run yet. Raises AnalysisException, Py4JError."""
         return self._inner.analyzed_frame(self._plan(step))
+
+    def values(self, rows: PlanRows, expressions: Sequence[Expression]) -> list[TypedValues] | None:
+        """Of expressions over rows that the driver has, by the optimizer; None: it takes a job. Raises what it raises.
+
+        REQUIRES that the rows have all columns that the expressions name.
+        """
+        used = frozenset[int]().union(*(one.references for one in expressions))
+        below = self._local({one: rows.columns[one] for one in used or list(rows.columns)[:1]}, rows.count)
+        if below is None:
+            return None
+        items = [
+            self._inner.new_alias(self._parts.expression(one.place), f"v{at}")
+            for at, one in enumerate(expressions)
+        ]
+        frame = self._inner.analyzed_frame(self._inner.project(items, below))
+        fields = frame.schema.fields
+        if not rows.count:
+            return [
+                TypedValues(pa.chunked_array([], arrow_type(one.dataType)), one.dataType.jsonValue())
+                for one in fields
+            ]
+        found = known_rows(frame)
+        if found is None or found.num_rows != rows.count:
+            return None
+        return [
+            TypedValues(values, one.dataType.jsonValue())
+            for values, one in zip(found.columns, fields, strict=True)
+        ]
+
+    def _local(self, columns: Mapping[int, TypedValues], count: int) -> Jvm | None:
+        """A leaf with these rows; None: they are too many."""
+        attributes = self._inner.sequence([self._attribute(one) for one in columns])
+        if not count:
+            return self._inner.placeholder(attributes)
+        names = [f"c{at}" for at in range(len(columns))]
+        rows = pa.table([one.values for one in columns.values()], names=names)
+        if not columns or rows.nbytes > LOCAL_BYTES:
+            return None
+        fields = [
+            {"name": name, "type": one.type, "nullable": True, "metadata": {}}
+            for name, one in zip(names, columns.values(), strict=True)
+        ]
+        schema = StructType.fromJson({"type": "struct", "fields": fields})
+        made = frame_of_rows(self._inner.session, rows, schema, LOCAL_BYTES)._jdf.queryExecution().analyzed()
+        return self._inner.local(attributes, made.data()) if made.nodeName() == "LocalRelation" else None
 
     def _plan(self, step: Step) -> Jvm:
         match step:

@@ -20,9 +20,9 @@ class PlanBuilderNodes(SparkInner):
         """A leaf with one row and no columns."""
         return self._logical.OneRowRelation()
 
-    def filter(self, condition: Jvm, child: Jvm) -> Jvm:
-        """WHERE condition."""
-        return self._logical.Filter(condition, child)
+    def sequence(self, items: Sequence[Jvm]) -> Jvm:
+        """As Scala has it."""
+        return self._to_seq(list(items))
 
     def union(self, children: Sequence[Jvm]) -> Jvm:
         """UNION ALL by position."""

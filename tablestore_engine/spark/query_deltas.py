@@ -33,6 +33,7 @@ from tablestore_engine.spark.evaluated_keys import KeyedQuery
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.incoming_frame import struct_fields
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.local_steps import LocalInputs
 from tablestore_engine.spark.merged_rows import MergedRows
 from tablestore_engine.spark.plain_rows import as_collected, make_view
 from tablestore_engine.spark.plan_builder import ChangesOf
@@ -48,11 +49,14 @@ TOO_MANY_GROUPS = f"more than {GROUPS_MAX:,} groups, of which no state is kept"
 
 @dataclass(frozen=True)
 class ChangedOccurrences:
-    """`occurrences`, with their rows from `changes`. `elapsed`: since the last run, if the query uses the time."""
+    """`occurrences`, with their rows from `changes`. `elapsed`: since the last run, if the query uses the time.
+    `local`: rows that the driver has.
+    """
 
     occurrences: Sequence[Occurrence]
     changes: ChangesOf | None = None
     elapsed: Elapsed | None = None
+    local: LocalInputs | None = None
 
 
 @dataclass(frozen=True)
@@ -152,12 +156,14 @@ class QueryDeltas:
         if query.state is not None and not has_state:
             return PlannedDeltas(TOO_MANY_GROUPS)
         reads = [name for part in query.parts for name in read_by(part.step)]
+        local = inputs.local
+        if local is not None and local.has_changes() and query.looked_up(local.occurrences) is not None:
+            reads = []
         return PlannedDeltas("", tuple(sorted(reads)), partial(self._follow, query, inputs))
 
     def _follow(self, query: DeltaQuery, inputs: ChangedOccurrences, before: Before) -> Deltas:
         assert inputs.changes is not None
-        frame = query.frame(inputs.changes, self._run)
-        found = self._run(frame.limit(DELTAS_MAX + 1))
+        found = query.found(inputs.changes, inputs.local, self._run, DELTAS_MAX + 1)
         if found.num_rows > DELTAS_MAX:
             raise NoDelta(f"more than {DELTAS_MAX:,} changed rows of the result")
         if query.state is not None and before.state is not None:

@@ -88,7 +88,7 @@ class Resolver:
         self.stored_sql = StoredSql(session, is_trusted=trusted_sql)
         self._registry = names_of_application(session.sparkContext.applicationId)
         self._tables = HiddenTables(session, scratch, self._registry, reads)
-        self._keys = KeyReads(session, reads.fileio, self._tables)
+        self.keys = KeyReads(session, reads.fileio, self._tables)
         self.local_changes = LocalChanges(names)
 
     @property
@@ -153,7 +153,7 @@ class Resolver:
                 frame = expanded(frame, self._session)
             if overrides.moment_ms is not None:
                 frame = frame_at_moment(frame, overrides.moment_ms)
-            frame = self._keys.answered(frame, statement.meanings) if by_key else frame
+            frame = self.keys.answered(frame, statement.meanings) if by_key else frame
             pruner = self._tables.pruner()
         return pruner.pruned(frame), dict(statement.meanings)
 

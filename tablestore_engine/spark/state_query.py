@@ -23,7 +23,7 @@ from tablestore_engine.queryplan.group_state import StateRoot
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.trace_steps import Column, Signed, Stored
-from tablestore_engine.spark.arrow_frame import frame_of_rows
+from tablestore_engine.spark.arrow_frame import frame_of_rows, known_rows
 from tablestore_engine.spark.delta_query import all_contributions, columns_of
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.merged_rows import FindRows, MergedRows, has_null, positions_in, with_kind
@@ -32,6 +32,8 @@ from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.state_results import StateResults
 from tablestore_engine.spark.traced_answers import GROUPS_MAX
 from tablestore_engine.spark.traced_plan import TracedPlan
+
+FEW_GROUPS = 50_000  # rows of more are computed by a job, on all cores
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,8 @@ class StateQuery:
 
     def _results(self, states: pa.Table) -> pa.Table:
         frame = StateResults(self.plan, self.root).frame(self.session, states)
-        return pa.table(collect_arrow(frame).columns, names=list(self.names))
+        found = known_rows(frame) if states.num_rows <= FEW_GROUPS else None
+        return pa.table((collect_arrow(frame) if found is None else found).columns, names=list(self.names))
 
     def _rows(self) -> DataFrame:
         """Values of the slots of all rows below the groups."""

@@ -27,6 +27,7 @@ from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.traced_plan import TracedPlan
 
 _SQL_NAMES = {"long": "bigint", "integer": "int", "short": "smallint", "byte": "tinyint"}
+_MESSAGE_BYTES = 8 << 20  # of groups whose rows are values of a plan
 _EXACT_DOUBLE = 1 << 53  # sums of integers are exact in DOUBLE as long as no partial sum is larger
 
 
@@ -84,7 +85,7 @@ class StateResults:
             return session.range(states.num_rows).selectExpr("1 as k")
         schema = StructType.fromJson({"type": "struct", "fields": fields})
         table = pa.table(columns, names=schema.names)
-        return frame_of_rows(session, table, schema).selectExpr(*items)
+        return frame_of_rows(session, table, schema, _MESSAGE_BYTES).selectExpr(*items)
 
     def _add_kept(self, states: pa.Table, number: int, one: KeptAggregate, add: Callable[..., None]) -> None:
         slot, value = self.root.slots[one.slot], states.column(f"v{one.slot}")

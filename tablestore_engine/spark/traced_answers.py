@@ -81,9 +81,11 @@ class FollowedInput:
 @dataclass(frozen=True)
 class FollowedDeltas:
     """Whether changes of one table have deltas: `clause` says why not, else it is empty. `joined`: tables that each run
-    reads for them. `lacks_count`: there are groups without count(*), so that a group that loses rows is evaluated.
+    reads for them; `by_key`: those of which it reads a row for each changed one, as long as these are few.
+    `lacks_count`: there are groups without count(*), so that a group that loses rows is evaluated.
     """
 
     clause: str = ""
     joined: tuple[str, ...] = ()
     lacks_count: bool = False
+    by_key: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ CRASH      nothing is written; a temporary view ends with the session.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -36,10 +36,11 @@ from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
 from tablestore_engine.queryplan.stable_values import has_known_chance
 from tablestore_engine.queryplan.trace_steps import Step, read_paths
 from tablestore_engine.spark import spark_errors
-from tablestore_engine.spark.changed_rows_text import ChangedKind, changed_rows_text
+from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.fetch_rows import collect_arrow
+from tablestore_engine.spark.input_changes import InputChanges, Range, ranges_of, relation_of
 from tablestore_engine.spark.jvm_connection import check_connected
-from tablestore_engine.spark.local_changes import LocalRows
+from tablestore_engine.spark.local_query import LocalQuery, LocalRowsOfSteps
 from tablestore_engine.spark.moving_times import find_moving_time, find_unknown_time
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.query_deltas import (
@@ -55,16 +56,12 @@ from tablestore_engine.spark.result_settings import read_result_settings
 from tablestore_engine.spark.run_time_plan import Elapsed, frame_at_moment, number_of
 from tablestore_engine.spark.session_definitions import SessionDefinitions, read_definitions, read_path
 from tablestore_engine.spark.session_functions import expanded
-from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.traced_answers import AffectedKeys, Before, Deltas, FollowedDeltas, FollowedInput
 from tablestore_engine.spark.traced_plan import TracedPlan
 from tablestore_engine.sql.scanner import quote_name
-from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database, versioned_database
+from tablestore_engine.sql.table_version import MOMENT, TableVersion, split_database
 
 KEYS_MAX = 5_000_000  # more are not collected: all rows are compared
-Range = tuple[str, TableVersion]  # schema.table, the changes
-_UNGROUPED = frozenset({"MAP", "MULTISET", "VARIANT", "BLOB", "VECTOR", "TIME"})
-_FLOATS = frozenset({"FLOAT", "DOUBLE"})
 
 
 class TracedQuery:
@@ -83,7 +80,6 @@ class TracedQuery:
         self.occurrences: tuple[Occurrence, ...] = ()
         self._plan: TracedPlan | None = None
         self._definitions = SessionDefinitions()
-        self._local: dict[Range, LocalRows | None] = {}  # a range is looked up once, not for each occurrence
         try:
             inner = PlanBuilderNodes.of(resolver.session)
             plan = TracedPlan(inner, frame, self._names, overrides.moment_ms)
@@ -213,13 +209,14 @@ class TracedQuery:
         plan = self._plan
         if plan is None:
             return AffectedKeys(None, 0, self.general_clause(key) or "")
-        ranges, elapsed = _ranges(changes), plan.since(changes.get(MOMENT))
+        inputs, elapsed = self._inputs(changes), plan.since(changes.get(MOMENT))
         stated = {table.lower(): expressions for table, expressions in affected_by.items()}
-        changed = self._changed(ranges, elapsed)
+        changed = self._changed(inputs.ranges, elapsed)
         known = self._known(plan, changed)
-        builder = plan.builder(known, lambda *asked: self._changes(ranges, *asked), elapsed, self._rows_of)
+        builder = plan.builder(known, inputs.plan, elapsed, self._rows_of)
+        local = LocalQuery(builder, known, inputs.local_inputs(self.occurrences))
         try:
-            frames, asserted = list[DataFrame](), set[str]()
+            frames, asserted, keys = list[DataFrame](), set[str](), list[LocalRowsOfSteps]()
             is_local = True  # keys of changed rows that the driver has, which are few
             for one in changed:
                 try:
@@ -229,11 +226,17 @@ class TracedQuery:
                         return AffectedKeys(None, 0, f"{unproven.clause} (over {one.table})")
                     asserted.add(one.table.lower())
                     continue
+                found = local.rows([step], key)
+                if found is not None:
+                    keys.append(found)
+                    continue
                 frames.append(builder.frame(step).toDF(*key))
                 is_local &= not self._read_by(step)
-            frames += [self._asserted(_relation(*ranges[one]), stated[one], key) for one in sorted(asserted)]
-            is_local &= not asserted and elapsed is None and None not in self._local.values()
-            return self._collect(frames, most, is_local=is_local)
+            frames += [
+                self._asserted(relation_of(*inputs.ranges[one]), stated[one], key) for one in sorted(asserted)
+            ]
+            is_local &= not asserted and elapsed is None and inputs.are_few
+            return self._collect(frames, keys, most, is_local=is_local)
         except (PySparkException, Py4JError) as error:
             check_connected()
             told = spark_errors.translate(error)
@@ -248,9 +251,9 @@ class TracedQuery:
         REQUIRES that `general_clause` has nothing to say, and that the stored rows are those of the query before.
         """
         assert self._plan is not None
-        ranges, elapsed = _ranges(changes), self._plan.since(changes.get(MOMENT))
-        changed = self._changed(ranges, elapsed)
-        asked = ChangedOccurrences(changed, lambda *asked: self._changes(ranges, *asked), elapsed)
+        inputs, elapsed = self._inputs(changes), self._plan.since(changes.get(MOMENT))
+        changed = self._changed(inputs.ranges, elapsed)
+        asked = ChangedOccurrences(changed, inputs.plan, elapsed, inputs.local_inputs(self.occurrences))
         return self._deltas(key).planned(asked, self._read_by, has_state=has_state)
 
     def evaluate_groups(self, key: Sequence[str], keys: pa.Table, before: Before) -> Deltas:
@@ -268,8 +271,11 @@ class TracedQuery:
             except NoDelta as unknown:
                 found[table] = FollowedDeltas(unknown.clause)
                 continue
-            joined = (name for part in query.parts for name in self._read_by(part.step))
-            found[table] = FollowedDeltas("", tuple(sorted(set(joined))), query.lacks_count)
+            by_key = query.looked_up(self.occurrences)
+            joined = {name for part in query.parts for name in self._read_by(part.step) if by_key is None}
+            found[table] = FollowedDeltas(
+                "", tuple(sorted(joined)), query.lacks_count, tuple(sorted(by_key or ()))
+            )
         return found
 
     def _read_by(self, step: Step) -> set[str]:
@@ -302,6 +308,9 @@ class TracedQuery:
         moment_ms = self._overrides.moment_ms
         return self._frame if moment_ms is None else frame_at_moment(self._frame, moment_ms)
 
+    def _inputs(self, changes: Mapping[str, TableVersion]) -> InputChanges:
+        return InputChanges(self._resolver, self._overrides, self._names, ranges_of(changes))
+
     def _changed(self, ranges: Mapping[str, Range], elapsed: Elapsed | None) -> list[Occurrence]:
         moved = frozenset[int]() if elapsed is None else elapsed.moved
         return [
@@ -318,37 +327,6 @@ class TracedQuery:
         ids = () if self._plan is None else output_ids(self._plan.root)
         return [ids[self._columns.index(name.lower())] for name in key]
 
-    def _changes(
-        self, ranges: Mapping[str, Range], table: str, names: Sequence[str], kind: ChangedKind
-    ) -> Jvm:
-        """The analyzed plan of the changed rows of a table."""
-        wanted = ranges[table.lower()]
-        if wanted not in self._local:
-            self._local[wanted] = self._resolver.local_changes.find(*wanted, self._overrides.seen)
-        if (local := self._local[wanted]) is not None:
-            return local.frame(self._resolver.session, names, kind)._jdf.queryExecution().analyzed()
-        source = _relation(*wanted)
-        text = changed_rows_text(source, names, self._groups(table, names), kind)
-        frame, _ = self._resolver.whole_query(text, self._overrides)
-        return frame._jdf.queryExecution().analyzed()
-
-    def _groups(self, table: str, names: Collection[str]) -> tuple[str, ...]:
-        """Expressions by which equal rows are one group; none: there are types whose equality says too little."""
-        database, _, name = table.lower().partition(".")
-        found = self._names.get((database, name))
-        if not isinstance(found, ResolvedTable):
-            return ()
-        types = {field.name.lower(): field.type for field in found.schema.fields}
-        groups: list[str] = []
-        for column in names:
-            roots = [part.root for part in types[column.lower()].walk()]
-            if _UNGROUPED & set(roots) or (len(roots) > 1 and _FLOATS & set(roots)):
-                return ()
-            groups.append(quote_name(column))
-            if _FLOATS & set(roots):  # 0.0 and -0.0 are one group, and two values
-                groups.append(f"cast({quote_name(column)} as string)")
-        return tuple(groups)
-
     def _rows_of(self, frame: DataFrame) -> pa.Table:
         return collect_arrow(self._resolver.prune(frame))
 
@@ -359,14 +337,25 @@ class TracedQuery:
         text = f"select {items} from {source}"
         return self._resolver.whole_query(text, self._overrides)[0]
 
-    def _collect(self, frames: Sequence[DataFrame], most: int | None, *, is_local: bool) -> AffectedKeys:
-        if not frames:
+    def _collect(
+        self, frames: list[DataFrame], known: Sequence[LocalRowsOfSteps], most: int | None, *, is_local: bool
+    ) -> AffectedKeys:
+        """`known`: keys that the driver has."""
+        if not frames and not known:
             return AffectedKeys(None, 0, "")
-        limit, schema = KEYS_MAX if most is None else min(most, KEYS_MAX), frames[0].schema
-        if is_local and all(one.schema == schema for one in frames):  # each once without a shuffle
+        limit = KEYS_MAX if most is None else min(most, KEYS_MAX)
+        if not frames and all(one.schema == known[0].schema for one in known):
+            schema = known[0].schema
+            keys = pa.concat_tables([one.rows for one in known]).group_by(schema.names).aggregate([])
+        elif is_local and not known and all(one.schema == frames[0].schema for one in frames):
+            schema = frames[0].schema  # each once without a shuffle
             parts = [self._rows_of(one.limit(KEYS_MAX + 1)) for one in frames]
             keys = pa.concat_tables(parts).group_by(schema.names).aggregate([])
         else:
+            frames = [
+                *frames,
+                *(frame_of_rows(self._resolver.session, one.rows, one.schema) for one in known),
+            ]
             found = reduce(DataFrame.union, frames).distinct().limit(limit + 1)
             keys, schema = self._rows_of(found), found.schema
         if keys.num_rows > KEYS_MAX:
@@ -384,12 +373,3 @@ class TracedQuery:
     def evaluate(self, key: Sequence[str], keys: pa.Table, before: Before) -> Deltas:
         """As followed deltas, of these keys, whatever changed; a clause where a statement has to evaluate them."""
         return self._deltas(key).evaluate(keys, before)
-
-
-def _ranges(changes: Mapping[str, TableVersion]) -> dict[str, Range]:
-    return {table.lower(): (table, version) for table, version in changes.items() if table != MOMENT}
-
-
-def _relation(table: str, version: TableVersion) -> str:
-    database, _, name = table.partition(".")
-    return f"{quote_name(versioned_database(database, version))}.{quote_name(name)}"

@@ -20,10 +20,13 @@ from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
 from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows, Turns
 from tablestore_engine.queryplan.trace_steps import Stored
-from tablestore_engine.spark import local_changes, merged_groups, traced_query
+from tablestore_engine.spark import input_changes, local_changes, local_steps, merged_groups, traced_query
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_parts import CollectedParts, NetTable, PartKeys
 from tablestore_engine.spark.evaluated_keys import KeyedQuery
+from tablestore_engine.spark.input_changes import InputChanges
+from tablestore_engine.spark.plan_rows import PlanRows
+from tablestore_engine.spark.spark_internals import SparkInner
 from tablestore_engine.spark.traced_query import TracedQuery
 
 Spoil = Callable[[Any], Any]
@@ -46,16 +49,16 @@ def _kinds(*kinds: str) -> Patch:
     def spoil(right: Callable[..., str]) -> Callable[..., str]:
         return lambda *words: f"(select * from {right(*words)} where _row_kind in ({wanted}))"
 
-    return traced_query, "_relation", spoil
+    return input_changes, "relation_of", spoil
 
 
 def _without_past(right: Callable[..., Any]) -> Callable[..., Any]:
     """Rows that other occurrences had before are lost."""
 
-    def wrong(self: TracedQuery, ranges: Any, table: str, names: Any, kind: ChangedKind) -> Any:
-        found = right(self, ranges, table, names, kind)
-        plan = self._plan
-        return plan._inner.placeholder(found.output()) if plan and kind is ChangedKind.PAST else found
+    def wrong(self: InputChanges, table: str, names: Any, kind: ChangedKind) -> Any:
+        found = right(self, table, names, kind)
+        inner = SparkInner.of(self.resolver.session)
+        return inner.placeholder(found.output()) if kind is ChangedKind.PAST else found
 
     return wrong
 
@@ -149,13 +152,27 @@ def _all_stay(right: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
+def _without_last(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A row that is joined in the driver has no partner."""
+    return lambda *sides: tuple(one[:-1] for one in right(*sides))
+
+
+def _one_local_sign(right: Callable[..., Any]) -> Callable[..., Any]:
+    """Rows in the driver are all added."""
+
+    def wrong(rows: PlanRows, factors: Sequence[int], sign: int) -> Any:
+        return right(rows, factors[:0], sign)
+
+    return wrong
+
+
 PLANTS: dict[str, Patch] = {
     "no-last-branch": _frames(lambda frames: frames[:-1] or frames),
     "no-first-branch": _frames(lambda frames: frames[1:] or frames),
     "only-after": _kinds("+I", "+U"),
     "only-before": _kinds("-U", "-D"),
     "no-deletes": _kinds("+I", "-U", "+U"),
-    "no-past": (TracedQuery, "_changes", _without_past),
+    "no-past": (InputChanges, "plan", _without_past),
     "one-occurrence": (traced_query, "find_occurrences", _once),
     "no-extension": (key_trace, "PRESERVING", lambda _: {}),
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
@@ -170,12 +187,15 @@ PLANTS: dict[str, Patch] = {
     "kept-extreme": (merged_groups, "merge_extreme", _unchecked),
     "null-sum-is-zero": (merged_groups, "_sum", _null_is_zero),
     "groups-stay": (merged_groups, "_states", _all_stay),
+    "lost-partner": (local_steps, "equal_rows", _without_last),
+    "one-local-sign": (local_steps, "_product", _one_local_sign),
     "no-context": (TracedQuery, "context", lambda _: lambda _: "the same"),
 }
 
 
 # plant → the clause in whose presence alone it is wrong
-DELTAS = ("one-sign", "old-is-new", "kept-extreme", "null-sum-is-zero", "groups-stay")
+LOCAL = ("lost-partner", "one-local-sign")  # of rows in the driver
+DELTAS = (*LOCAL, "one-sign", "old-is-new", "kept-extreme", "null-sum-is-zero", "groups-stay")
 CLAUSES = {
     "single-as-inner": "look-up in from",
     "no-total-row": "total beside",
@@ -185,11 +205,11 @@ CLAUSES = {
 
 @contextmanager
 def planted(name: str) -> Iterator[None]:
-    """While it lasts, the code has the error, and Spark reads all changes: errors in their SQL count."""
+    """While it lasts, the code has the error. But for LOCAL Spark reads all changes: errors in their SQL count."""
     owner, attribute, spoil = PLANTS[name]
     right, most = getattr(owner, attribute), local_changes.ROWS_MAX
     setattr(owner, attribute, spoil(right))
-    local_changes.ROWS_MAX = -1
+    local_changes.ROWS_MAX = most if name in LOCAL else -1
     try:
         yield
     finally:

@@ -127,21 +127,29 @@ def keys_by_file(
     return [(file, mine) for file, mine in asked if mine.height and may_hit(reader.schema, file, mine)]
 
 
-def _condition_keys(
-    schema: TableSchema, files: Sequence[StoredFile], wanted: BoundCondition
-) -> pa.Table | None:
-    """All keys that the condition allows, without the partition's columns; None: too many, or not known."""
+def is_looked_up(schema: TableSchema, files: Sequence[StoredFile]) -> bool:
+    """Whether rows of these files are found by keys of their values: types of the key, now and in each file."""
     fields = schema.fields_of(schema.trimmed_primary_keys) if schema.is_keyed else ()
     if not fields or any(field.type.root not in _EQUAL_AS_KEYS for field in fields):
-        return None
-    values = wanted.key_values([field.name for field in fields])
-    if values is None or math.prod(map(len, values)) > KEYS_MAX:
-        return None
+        return False
     ids = {field.id: field.type.with_nullable(True) for field in fields}
     for stored in {file.schema.id: file.schema for file in files}.values():
         types = {field.id: field.type.with_nullable(True) for field in stored.fields}
         if any(types.get(number) != type_ for number, type_ in ids.items()):
-            return None
+            return False
+    return True
+
+
+def _condition_keys(
+    schema: TableSchema, files: Sequence[StoredFile], wanted: BoundCondition
+) -> pa.Table | None:
+    """All keys that the condition allows, without the partition's columns; None: too many, or not known."""
+    if not is_looked_up(schema, files):
+        return None
+    fields = schema.fields_of(schema.trimmed_primary_keys)
+    values = wanted.key_values([field.name for field in fields])
+    if values is None or math.prod(map(len, values)) > KEYS_MAX:
+        return None
     rows = list(itertools.product(*values))
     try:
         arrays = [stored_form([row[at] for row in rows], field.type) for at, field in enumerate(fields)]

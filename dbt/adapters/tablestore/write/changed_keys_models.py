@@ -128,6 +128,8 @@ class _Explanation:
             yield from self._tip(found.clause)
             return
         reads = f"each run reads {self._named(found.joined)}" if found.joined else "no other table is read"
+        if found.by_key:
+            reads = f"rows of {self._named(found.by_key)} are read by their keys"
         yield Line(f"{begin}: deltas; {reads}")
         if found.lacks_count:
             yield Line(f"{self.query.model}: tip: {COUNT}")
