@@ -74,7 +74,7 @@ SAME = {
     "spark/collected_rows.py": "only nullability changes",
     "spark/arrow_relation.py": "raise_error only",
     "spark/class_archive.py": "a query that fills a class archive; its rows are not read",
-    "spark/traced_query.py": "a sum of 1 and -1; floats as text, which both modes write alike",
+    "spark/input_changes.py": "floats as text, which both modes write alike",
     "spark/changed_rows_text.py": "a sum of 1 and -1; floats as text, which both modes write alike",
     "spark/net_rows.py": "floats as text, which both modes write alike; a count as INT",
     "spark/collected_parts.py": "literals of values that the type has already",
