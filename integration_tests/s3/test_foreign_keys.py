@@ -15,7 +15,7 @@ from integration_tests.s3.warehouses import address, open_files
 from tablestore_engine.api import Engine, TableSpec, WriteSpec
 from tablestore_engine.cli.main import main
 from tablestore_engine.devservers.s3_server import S3ServerInfo
-from tablestore_engine.fileio.foreign_keys import is_path
+from tablestore_engine.fileio.object_clients import is_path
 from tests.doses import case_rows
 
 NAME = "demo.t"

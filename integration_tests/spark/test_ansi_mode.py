@@ -81,7 +81,7 @@ SAME = {
     "spark/delta_query.py": "values to DECIMAL(38) of their scale: test_a_change_without_room_is_left_to_the_query",
     "spark/merged_groups.py": "Arrow casts, not Spark",
     "spark/state_results.py": "sums with room in their type, else a group is evaluated: test_group_state_laws.py",
-    "catalog/system_tables/partition_tables.py": "values of partitions as text, in Python",
+    "catalog/system_tables/file_tables.py": "values of partitions as text, in Python",
     "spark/incoming_frame.py": "constants; conditions are the user's",
     "spark/write.py": "numbers of buckets as BIGINT, hash values of 32 bits",
     "queryplan/empty_result.py": "a text in a docstring",

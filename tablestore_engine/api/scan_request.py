@@ -5,15 +5,57 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.runtime.moments import epoch_millis
+from tablestore_engine.sql.table_version import TableVersion, find_version
 
 if TYPE_CHECKING:
     import pyarrow.compute as pc
 
     from tablestore_engine.store.rows.row_condition import RowCondition
+
+
+def state_of(
+    *,
+    snapshot: object = None,
+    tag: str | None = None,
+    timestamp_ms: object = None,
+    branch: str | None = None,
+    watermark: object = None,
+) -> TableVersion | None:
+    """Which state is meant, None: the current one. Texts of digits are numbers, a datetime with a zone is a time.
+
+    Raises FixRequest TS1015, TS1569.
+    """
+    number = int(snapshot) if isinstance(snapshot, str) and snapshot.isdecimal() else snapshot
+    if number is not None and (isinstance(number, bool) or not isinstance(number, int)):
+        raise refuse_scan(
+            "snapshot", snapshot, "the id of a snapshot, a whole number; a tag is given as tag='…'"
+        )
+    return find_version(
+        snapshot=number,
+        tag=tag,
+        timestamp_ms=_millis("timestamp_ms", timestamp_ms),
+        branch=branch,
+        watermark=_millis("watermark", watermark),
+    )
+
+
+def _millis(name: str, given: object) -> int | None:
+    """Raises FixRequest TS1569."""
+    expected = "epoch milliseconds, or a datetime with a time zone"
+    if isinstance(given, datetime):
+        if given.tzinfo is None:
+            raise refuse_scan(name, given, expected)
+        return epoch_millis(given)
+    if given is None or (isinstance(given, int) and not isinstance(given, bool)):
+        return given
+    raise refuse_scan(name, given, expected)
+
 
 _MOST_ROWS = 2**63 - 1  # Arrow counts rows in 64 bits
 Filter: TypeAlias = "str | pc.Expression"  # SQL text, or an expression such as pc.field("id") == 5

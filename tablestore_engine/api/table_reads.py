@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tablestore_engine.api.guessed_names import OF_TABLE, unknown_attribute
-from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan
-from tablestore_engine.api.scan_state import state_of
+from tablestore_engine.api.scan_request import Filter, parse_scan, refuse_scan, state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_snapshot, resolve_table
@@ -140,8 +139,7 @@ class TableReads(TableHandle):
         (True, 'OK', 3)
         """
         from tablestore_engine.certify.certificate import CertifiedState, certify
-        from tablestore_engine.certify.reader_process import ReaderEnvironment
-        from tablestore_engine.certify.reader_store import reader_store
+        from tablestore_engine.certify.reader_process import ReaderEnvironment, reader_store
         from tablestore_engine.store.branches.branch_changes import require_main
         from tablestore_engine.store.iceberg_metadata.iceberg_place import find_place
 

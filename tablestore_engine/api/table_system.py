@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tablestore_engine.api.scan_request import Filter, ScanRequest, parse_scan, refuse_scan
-from tablestore_engine.api.scan_state import state_of
+from tablestore_engine.api.scan_request import Filter, ScanRequest, parse_scan, refuse_scan, state_of
 from tablestore_engine.api.table_handle import TableHandle
 from tablestore_engine.api.table_scan import Scan
 from tablestore_engine.catalog.name_lookup import find_state, resolve_table

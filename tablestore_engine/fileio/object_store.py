@@ -7,12 +7,16 @@ INVARIANT  «missing» is an answer, never repeated and never kept.
 INVARIANT  a small file is one put; a large one is a multipart upload that appears when it is completed, or never.
 CRASH      an upload that was not completed leaves parts that no listing shows; a lifecycle rule of the bucket removes
            them.
+INVARIANT  a key that is no path (foreign_keys.py) hides no other one: it is left out, and a warning names it, once for
+           each folder of a process.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
@@ -20,24 +24,91 @@ import pyarrow as pa
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore
 
+from tablestore_engine.display import visible
 from tablestore_engine.errors import FileTooLarge, ForeignKeyListed, NotFound
 from tablestore_engine.fileio.base import FileStatus, SeenFile
 from tablestore_engine.fileio.concurrent_requests import run_together
 from tablestore_engine.fileio.conditional_put import ConditionalPuts, first_byte
 from tablestore_engine.fileio.object_clients import Clients, Connect, StoreClient, connect
 from tablestore_engine.fileio.object_errors import (
+    answer_unknown,
     explained_store,
     head_or_reason,
     is_range_refused,
 )
 from tablestore_engine.fileio.object_input import Range, open_object
-from tablestore_engine.fileio.object_listing import ObjectListing
 from tablestore_engine.fileio.object_output import ObjectOutput
 from tablestore_engine.fileio.size_limits import check_size, seen_unread
 from tablestore_engine.fileio.storage_errors import outside_root
 from tablestore_engine.fileio.store_address import StoreAddress
 from tablestore_engine.fileio.store_retries import Retries
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
+
+_LOGGER = logging.getLogger("tablestore_engine.fileio")
+
+
+@dataclass(frozen=True)
+class ObjectListing:
+    """`clients` of this process."""
+
+    clients: Callable[[], Clients]
+    retries: Retries
+    _warned: set[str] = field(default_factory=set)
+
+    def list_folder(self, path: str, key: str) -> Sequence[FileStatus]:
+        """Sorted by name, without hidden ones."""
+        try:
+            found = self.retries.repeat(path, lambda: self.clients().single.list_with_delimiter(key or None))
+        except ForeignKeyListed as refused:
+            return _shown(self.list_any(path, key, refused, is_recursive=False))
+        start = len(key) + 1 if key else 0
+        entries = [
+            FileStatus(
+                f"{path}/{one['path'][start:]}",
+                one["path"][start:],
+                one["size"],
+                int(one["last_modified"].timestamp() * 1000),
+                is_dir=False,
+                mark=one["e_tag"],
+            )
+            for one in found["objects"]
+            if one["path"] != key
+        ]
+        entries += [
+            FileStatus(f"{path}/{one[start:]}", one[start:], 0, 0, is_dir=True)
+            for one in map(_without_slash, found["common_prefixes"])
+        ]
+        return _shown(entries)
+
+    def list_any(
+        self, path: str, key: str, refused: ForeignKeyListed, *, is_recursive: bool
+    ) -> Sequence[FileStatus]:
+        """What lies in a folder that the usual client refused to list. Raises `refused` where no other client can."""
+        listing = self.clients().list_any
+        if listing is None:
+            raise refused
+        try:
+            found = listing(key, is_recursive)
+        except OSError as error:
+            raise answer_unknown(path, str(error)) from error
+        if path not in self._warned:
+            self._warned.add(path)
+            _LOGGER.warning(
+                "TS1292 %s holds objects whose keys are no paths: %s. They are left out of every listing and are never "
+                "deleted. Delete them with a tool of the store.",
+                path,
+                found.shown or visible(refused.why),
+            )
+        return found.entries
+
+
+def _shown(entries: Iterable[FileStatus]) -> Sequence[FileStatus]:
+    return sorted((one for one in entries if not one.name.startswith(".")), key=lambda one: one.name)
+
+
+def _without_slash(prefix: str) -> str:
+    return prefix.rstrip("/")
+
 
 T = TypeVar("T")
 _DELETES = 1000

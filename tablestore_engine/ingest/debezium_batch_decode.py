@@ -29,9 +29,8 @@ from tablestore_engine.ingest.change_event import (
     ReadRules,
     parse_json,
 )
-from tablestore_engine.ingest.debezium import DebeziumJson, group_by_schema
+from tablestore_engine.ingest.debezium import DebeziumJson, group_by_schema, key_names
 from tablestore_engine.ingest.decoded_messages import DecodedMessages, DecodedRows
-from tablestore_engine.ingest.message_keys import key_names
 from tablestore_engine.ingest.plain_values import BASE64, counted, plain_column
 from tablestore_engine.ingest.toast_placeholder import PLACEHOLDER_TEXTS
 from tablestore_engine.ingest.wire_types import (

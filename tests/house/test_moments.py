@@ -72,7 +72,7 @@ RULES = {
     "tablestore_engine/store/read/text_condition.py": "none: TIMESTAMP needs an offset, TIMESTAMP_NTZ refuses one",
     "tablestore_engine/spark/plan_conditions.py": "none: a DATE",
     "tablestore_engine/store/rows/row_filter.py": "UTC; a column without a zone is read in that of the interval, UTC",
-    "tablestore_engine/fileio/object_listing.py": "none: answers of a store have an offset",
+    "tablestore_engine/fileio/object_store.py": "none: answers of a store have an offset",
     "tablestore_engine/log/kafka/bounded_reader.py": "none: milliseconds of a message",
     "tablestore_engine/store/tag_period.py": "UTC: names of tags say periods of UTC",
     "tablestore_engine/format/table_statistics.py": "UTC: bounds of columns",

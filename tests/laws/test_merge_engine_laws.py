@@ -19,12 +19,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tablestore_engine.errors import FixData, Unsupported
-from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.key_versions import sort_versions
 from tablestore_engine.lsm.merge import merge_versions
 from tablestore_engine.lsm.merge_engine import MergeEngine
-from tablestore_engine.lsm.merge_engine_registry import ENGINES, get_engine
+from tablestore_engine.lsm.merge_engine_registry import ENGINES, Deduplicate, get_engine
 from tablestore_engine.lsm.merge_records import merged_rows
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tablestore_engine.store.merge.hidden_positions import merged_positions

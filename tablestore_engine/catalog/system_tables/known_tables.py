@@ -5,9 +5,8 @@ CHANGE     which system tables there are
 
 from __future__ import annotations
 
-from tablestore_engine.catalog.system_tables.file_tables import FILE_TABLES
+from tablestore_engine.catalog.system_tables.file_tables import FILE_TABLES, PARTITION_TABLES
 from tablestore_engine.catalog.system_tables.history_tables import HISTORY_TABLES
-from tablestore_engine.catalog.system_tables.partition_tables import PARTITION_TABLES
 from tablestore_engine.catalog.system_tables.schema_tables import SCHEMA_TABLES
 from tablestore_engine.catalog.system_tables.system_table import SystemTable
 from tablestore_engine.errors import NotFound

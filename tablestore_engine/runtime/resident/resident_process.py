@@ -9,6 +9,10 @@ INVARIANT  a command is taken only if it was started in the same circumstances a
 INVARIANT  the process has one thread and runs no command itself: what is forked is what was imported.
 INVARIANT  jobs of a command that was stopped or killed are cancelled within a second.
 CRASH      killed: its JVM ends, commands without one go on; the next command starts another process.
+CHANGE     when a loaded process is loaded again
+INVARIANT  each file counts by change time, size and inode, the .pth files of the import path too.
+INVARIANT  a folder of the import path counts by its names: a package that is added or removed may change what is
+           imported. Compiled files do not count: the first import of a module writes them.
 """
 
 from __future__ import annotations
@@ -22,13 +26,12 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tablestore_engine.runtime.resident.circumstances import circumstances_of
-from tablestore_engine.runtime.resident.loaded_files import LoadedFiles
 from tablestore_engine.runtime.resident.process_request import (
     REFUSED,
     TAKEN,
@@ -40,6 +43,64 @@ from tablestore_engine.runtime.resident.process_request import (
 from tablestore_engine.runtime.resident.served_command import become_command
 from tablestore_engine.runtime.resident.session_place import PROCESS, SOCKET, KeptJvm, SessionPlace, place_of
 from tablestore_engine.runtime.server_process import read_running, write_state
+
+_Facts = tuple[int, int, int]
+_COMPILED = "__pycache__"
+
+
+@dataclass(frozen=True)
+class LoadedFiles:
+    """`files`: path → change time in ns, size in bytes, inode; `folders`: path → names in it. None: it is missing."""
+
+    files: Mapping[str, _Facts | None]
+    folders: Mapping[str, frozenset[str] | None]
+
+    @classmethod
+    def look(cls) -> LoadedFiles:
+        """At what is imported now."""
+        folders = {path for path in sys.path if os.path.isdir(path)}
+        files = {*_modules(), *_path_files(), *sys.path} - folders
+        return cls({path: _look_at(path) for path in files}, {path: _names_in(path) for path in folders})
+
+    def changed_since(self, moment_ns: int) -> str | None:
+        """A file that has changed since then; None where none has."""
+        found = (path for path, facts in self.files.items() if facts is not None and facts[0] >= moment_ns)
+        return next(found, None)
+
+    def changed(self) -> str | None:
+        """A file or folder that is another one by now; None where none is."""
+        for path, facts in self.files.items():
+            if _look_at(path) != facts:
+                return path
+        return next((path for path, names in self.folders.items() if _names_in(path) != names), None)
+
+
+def _modules() -> Iterator[str]:
+    for module in list(sys.modules.values()):
+        path = getattr(getattr(module, "__spec__", None), "origin", None)
+        if isinstance(path, str) and os.path.isabs(path):
+            yield path
+
+
+def _path_files() -> Iterator[str]:
+    for folder in sys.path:
+        yield from map(str, Path(folder).glob("*.pth"))
+
+
+def _look_at(path: str) -> _Facts | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_ctime_ns, found.st_size, found.st_ino
+
+
+def _names_in(path: str) -> frozenset[str] | None:
+    try:
+        return frozenset(os.listdir(path)) - {_COMPILED}
+    except OSError:
+        return None
+
 
 _POLL_SECONDS, _REQUEST_SECONDS = 1.0, 10.0
 

@@ -24,8 +24,10 @@ from tablestore_engine.store.iceberg_metadata.iceberg_place import (
     find_place,
     find_version,
     list_versions,
+    read_table,
+    read_version,
+    table_uuid,
 )
-from tablestore_engine.store.iceberg_metadata.iceberg_versions import read_table, read_version, table_uuid
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 

@@ -32,8 +32,7 @@ from tablestore_engine.iceberg.manifest_files import (
 )
 from tablestore_engine.iceberg.manifest_plan import Manifest, plan_manifests
 from tablestore_engine.iceberg.partition_fields import avro_values
-from tablestore_engine.iceberg.position_deletes import encode_position_deletes
-from tablestore_engine.iceberg.puffin import encode_puffin
+from tablestore_engine.iceberg.puffin import encode_position_deletes, encode_puffin
 from tablestore_engine.iceberg.table_metadata import IcebergSnapshot
 from tablestore_engine.store.files.bucket_state import BucketId
 from tablestore_engine.store.files.stored_file import refuse_external

@@ -1,7 +1,7 @@
 """Brings the Iceberg metadata of a table up to its snapshots and tags, in a new version.
 
 CHANGE     when a version of the Iceberg metadata is written, and what a writer does that was overtaken
-Steps      1 the newest version  2 the table's newest snapshot, its tags  3 which states are missing (wanted_states)
+Steps      1 the newest version  2 the table's newest snapshot, its tags  3 which states are missing (find_wanted)
            4 their files (iceberg_snapshots)  5 the claim: `vN.metadata.json`, exclusively  6 the hint
            7 files that only dropped states had (iceberg_cleanup)
 INVARIANT  a version is planned on the one before it, and the table is looked at behind that: no version is older than
@@ -10,11 +10,15 @@ INVARIANT  only snapshots of the main branch are listed: a staged one never is.
 INVARIANT  no file of the table is written or deleted here; what a version names is durable before the version is.
 CRASH      before 5: files that nothing names; orphan cleaning deletes them. After it: the hint is one version old until
            the next call; readers that list, or look for the next version, see the newest.
+INVARIANT  listed states are states of this table: the newest one is compared by its uuid, and what is older is what it
+           was made on. A rollback takes away what it deleted.
+INVARIANT  nothing is listed that has expired, but for what a tag keeps.
+WHY        STATES_MAX: the metadata is written whole with each commit; more states cost more than their use.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -41,12 +45,69 @@ from tablestore_engine.store.iceberg_metadata.iceberg_place import (
     find_place,
     find_version,
     put_hint,
+    read_table,
+    table_uuid,
 )
 from tablestore_engine.store.iceberg_metadata.iceberg_snapshots import Described, Numbers, SnapshotFilesPlan
-from tablestore_engine.store.iceberg_metadata.iceberg_versions import read_table, table_uuid
-from tablestore_engine.store.iceberg_metadata.wanted_states import WantedStates, find_wanted
+from tablestore_engine.store.metadata.tags import TagStore
 from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
+
+STATES_MAX = 500
+
+
+@dataclass(frozen=True)
+class WantedStates:
+    """`kept`: in their order; `missing`: ascending; `tags`: name → number."""
+
+    kept: tuple[IcebergSnapshot, ...]
+    missing: tuple[Snapshot, ...]
+    newest: Snapshot
+    tags: Mapping[str, int]
+
+
+def find_wanted(context: TableContext, table: IcebergTable, newest: Snapshot, grace_ms: int) -> WantedStates:
+    """`newest`: of the table, read after `table` was. `grace_ms`: what is younger stays whatever its number."""
+    tags = TagStore(context.fileio, context.layout, context.snapshots)
+    named = dict(tags.list_all())
+    first = max(context.snapshots.find_earliest_id() or newest.id, 1)
+    known = _last_known(context, table, newest)
+    line = [one for one in table.snapshots if one.number <= known]
+    since = context.runtime.now_ms() - grace_ms
+    recent = newest.id - STATES_MAX
+    kept = tuple(
+        one
+        for one in line
+        if one.number in named.values()
+        or (one.number >= first and (one.number > recent or one.time_millis >= since))
+    )
+    have = {one.number for one in kept}
+    numbers = range(max(known + 1, first, recent + 1), newest.id)
+    found = [context.snapshots.find(number) for number in numbers]
+    missing = {one.id: one for one in (*found, newest) if one is not None and one.id not in have}
+    for name, number in named.items():
+        if number not in have and number not in missing:
+            missing[number] = tags.get(name).snapshot
+    listed = have | missing.keys()
+    return WantedStates(
+        kept,
+        tuple(missing[number] for number in sorted(missing)),
+        newest,
+        {name: number for name, number in named.items() if number in listed},
+    )
+
+
+def _last_known(context: TableContext, table: IcebergTable, newest: Snapshot) -> int:
+    """The highest number whose listed state is still the table's; 0: none."""
+    by_number = {one.number: one.unique for one in table.snapshots}
+    for number in sorted((one for one in by_number if one <= newest.id), reverse=True):
+        found = newest if number == newest.id else context.snapshots.find_file(number)
+        if found is None and number < newest.id:
+            continue
+        if found is not None and found.unique == by_number[number]:
+            return number
+    return 0
+
 
 _ATTEMPTS = 20
 

@@ -1,23 +1,27 @@
 """One data or changelog file held against its metadata: it exists, has its size and its rows, every page decodes.
 
 INVARIANT  a file is decoded once, all columns, a step of rows at a time; what its keys are is computed on the way.
+INVARIANT  an index that lacks a value is a problem: readers would leave rows out.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.file_index import FileIndex
 from tablestore_engine.store.files.file_read import FileReader
 from tablestore_engine.store.files.parquet_copies import as_parquet
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import step_rows
 from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.index_pruning import held_values, read_index
 from tablestore_engine.store.verify.file_sizes import FileSizes
-from tablestore_engine.store.verify.index_check import find_index_problems
 from tablestore_engine.store.verify.key_facts import (
     SYSTEM_COLUMNS,
     KeyFacts,
@@ -25,6 +29,31 @@ from tablestore_engine.store.verify.key_facts import (
     read_key_facts,
 )
 from tablestore_engine.store.verify.problems import describe_error
+
+
+def find_index_problems(fileio: FileIO, sizes: FileSizes, file: StoredFile, *, deep: bool) -> tuple[str, ...]:
+    """`deep`: each value of the file is looked up."""
+    folder = file.path.rpartition("/")[0]
+    gone = [name for name in file.meta.extra_files if sizes.find(f"{folder}/{name}", file.fileio) is None]
+    if gone:
+        return tuple(f"{folder}/{name} is missing" for name in gone)
+    try:
+        index = read_index(fileio, file)
+        return () if index is None or not deep else tuple(_lacking(fileio, file, index))
+    except (TablestoreError, ValueError) as error:
+        return (f"the file index of {file.path} is damaged: {error}",)
+
+
+def _lacking(fileio: FileIO, file: StoredFile, index: FileIndex) -> Iterator[str]:
+    fields = [field for field in file.schema.fields if field.name in index.places]
+    lacking: set[str] = set()
+    reader = FileReader(fileio, file.schema)
+    for block in reader.read_blocks(file, [field.name for field in fields], rows_max=step_rows([file])):
+        for field in fields:
+            values = pc.unique(block.rows[field.name].drop_null())
+            if field.name not in lacking and not held_values(index, field, values).all():
+                lacking.add(field.name)
+                yield f"the file index of {file.path} lacks a value of column {field.name}"
 
 
 @dataclass(frozen=True)

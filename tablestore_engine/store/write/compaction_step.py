@@ -19,12 +19,12 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 from tablestore_engine.store.tasks.bucket_plan import plan_compaction, plan_preparation
 from tablestore_engine.store.tasks.bucket_task import BucketTask
-from tablestore_engine.store.tasks.cluster_plan import (
+from tablestore_engine.store.tasks.small_file_plan import (
     plan_clustering,
     plan_due_clustering,
     plan_full_clustering,
+    plan_small_file_tasks,
 )
-from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
 from tablestore_engine.store.tasks.task_size import first_portion
 from tablestore_engine.store.write.write_request import Extent
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.log.kafka.client_config import ClientConfig
 from tablestore_engine.log.kafka.client_keys import KNOWN, SAME_AS, is_client_key
-from tablestore_engine.log.kafka.client_translation import check_log_in, translate_settings
-from tablestore_engine.log.kafka.jaas import parse_jaas
+from tablestore_engine.log.kafka.client_translation import check_log_in, parse_jaas, translate_settings
 from tablestore_engine.log.kafka.settings import LogSettings
 from tablestore_engine.log.message_envelope import ChangelogMode
 from tablestore_engine.spi import client_settings

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.log.kafka.tls_probe import Trust, parse_addresses, probe_tls
+from tablestore_engine.log.kafka.access_errors import Trust, parse_addresses, probe_tls
 
 
 @pytest.mark.parametrize(

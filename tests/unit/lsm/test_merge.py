@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.merge import changelog_rows, decide, merge_with_stored
+from tablestore_engine.lsm.merge_engine_registry import Deduplicate
 from tablestore_engine.lsm.merge_records import IncomingRecords, MergeResult, StoredRecords
 
 

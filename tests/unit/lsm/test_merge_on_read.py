@@ -10,8 +10,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
+from tablestore_engine.lsm.merge_engine_registry import Deduplicate
 from tablestore_engine.lsm.merge_on_read import VersionFile, deleted_positions
 from tablestore_engine.lsm.runs_by_age import order_by_age
 from tablestore_engine.lsm.sequence_field import SequenceOrder

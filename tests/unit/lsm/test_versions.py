@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from tablestore_engine.lsm.deduplicate import Deduplicate
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.key_versions import sort_versions, without_update_before
 from tablestore_engine.lsm.merge import merge_versions
+from tablestore_engine.lsm.merge_engine_registry import Deduplicate
 from tablestore_engine.lsm.sequence_field import SequenceOrder, stored_newer
 
 

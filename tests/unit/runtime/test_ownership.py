@@ -11,7 +11,7 @@ import pytest
 from tablestore_engine.api import Engine
 from tablestore_engine.devservers import kafka_broker
 from tablestore_engine.errors import FixRequest
-from tablestore_engine.runtime import process_folder
+from tablestore_engine.runtime import scratch as process_folder
 from tablestore_engine.runtime.java import cache_folder, find_java, make_in_cache
 from tablestore_engine.runtime.outside_world import Runtime
 from tablestore_engine.runtime.ownership import Users, check_owner, find_stranger, make_private

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tablestore_engine.runtime.process_folder import (
+from tablestore_engine.runtime.scratch import (
     open_process_folder,
     remove_dead_folders,
     remove_own_folder,
@@ -21,7 +21,7 @@ from tablestore_engine.runtime.process_folder import (
 _HOLDS = """
 import sys
 from pathlib import Path
-from tablestore_engine.runtime.process_folder import open_process_folder
+from tablestore_engine.runtime.scratch import open_process_folder
 print(open_process_folder(Path(sys.argv[1])), flush=True)
 sys.stdin.read()
 """

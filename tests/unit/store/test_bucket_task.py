@@ -34,8 +34,7 @@ from tablestore_engine.store.tasks.bucket_plan import (
     plan_write,
 )
 from tablestore_engine.store.tasks.bucket_task import Append, BucketTask, Replace, Upsert
-from tablestore_engine.store.tasks.cluster_plan import plan_clustering
-from tablestore_engine.store.tasks.small_file_plan import plan_small_file_tasks
+from tablestore_engine.store.tasks.small_file_plan import plan_clustering, plan_small_file_tasks
 from tests.doubles.faults import FaultyFileIO
 from tests.unit.store.bucket_world import Row, World, make_schema
 from tests.unit.store.table_world import make_table, put, row

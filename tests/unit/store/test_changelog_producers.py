@@ -17,7 +17,7 @@ from tablestore_engine.store.table_store import TableStore
 from tablestore_engine.store.write.write_request import WriteMode
 from tablestore_engine.stream.changes_input import plan_changes
 from tablestore_engine.stream.open_stream import NOW, StreamRequest, open_stream
-from tablestore_engine.warehouse.state_difference import tells_both_rows
+from tablestore_engine.warehouse.compared_states import tells_both_rows
 from tablestore_engine.warehouse.statements.alter_statement import alter_schema
 from tests.unit.store.table_world import Row, delete, make_table, put, row, rows_of
 from tests.unit.store.test_changelog import foreign_level_zero

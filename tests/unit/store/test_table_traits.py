@@ -13,7 +13,7 @@ from tablestore_engine.format.data_type import DataField
 from tablestore_engine.format.schema import TableSchema, new_schema
 from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.lsm.changelog_producer import PRODUCERS
-from tablestore_engine.lsm.deduplicate import Deduplicate
+from tablestore_engine.lsm.merge_engine_registry import Deduplicate
 from tablestore_engine.options import OPTIONS
 from tablestore_engine.store import table_traits
 from tablestore_engine.store.table_traits import TableTraits
