@@ -24,7 +24,7 @@ from pathlib import Path
 from tablestore_engine.devservers.broker_properties import Ports
 from tablestore_engine.errors import FixRequest
 from tablestore_engine.runtime.outside_world import Runtime
-from tablestore_engine.runtime.server_process import free_port, is_free
+from tablestore_engine.runtime.server_process import free_port, is_free, write_private
 
 _PORTS = ("client", "controller", "internal")
 
@@ -102,7 +102,8 @@ def _read_ports(folder: Path) -> list[dict[str, int]]:
 
 def write_ports(folder: Path, ports: Sequence[Ports]) -> None:
     """For the next start."""
-    _write_json(folder, "ports.json", [{name: getattr(one, name) for name in _PORTS} for one in ports])
+    found = [{name: getattr(one, name) for name in _PORTS} for one in ports]
+    write_private(folder / "ports.json", json.dumps(found))
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,13 @@ def format_nodes(
     cluster = _read_cluster(folder)
     if cluster is None:
         cluster = _new_cluster(nodes, ports, runtime)
-        _write_json(folder, "cluster.json", vars(cluster))
+        write_private(folder / "cluster.json", json.dumps(vars(cluster)))
     for node in empty:
         first = ("--initial-controllers", cluster.voters)
         how = ("--no-initial-controllers",) if cluster.is_complete else first
         _format(java, node, cluster.cluster_id, *how)
     if not cluster.is_complete:
-        _write_json(folder, "cluster.json", {**vars(cluster), "is_complete": True})
+        write_private(folder / "cluster.json", json.dumps({**vars(cluster), "is_complete": True}))
 
 
 def _new_cluster(nodes: Sequence[BrokerNode], ports: Sequence[Ports], runtime: Runtime) -> _Cluster:
@@ -156,12 +157,6 @@ def _read_cluster(folder: Path) -> _Cluster | None:
         return None
 
 
-def _write_json(folder: Path, name: str, content: object) -> None:
-    aside = folder / f".{name}"
-    aside.write_text(json.dumps(content), "utf-8")
-    aside.replace(folder / name)
-
-
 def _format(java: Sequence[str], node: BrokerNode, cluster_id: str, *how: str) -> None:
     command = [*java, "kafka.tools.StorageTool", "format", *how, "-t", cluster_id, "-c", str(node.properties)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -171,17 +166,4 @@ def _format(java: Sequence[str], node: BrokerNode, cluster_id: str, *how: str) -
             f"the data folder of the development broker cannot be formatted: {node.folder}",
             why=(done.stderr or done.stdout).strip()[-400:],
             fix="remove that folder, or name another one",
-        )
-
-
-def spawn(node: BrokerNode, java: Sequence[str]) -> subprocess.Popen[bytes]:
-    """In a session of its own: Ctrl-C must not reach the broker before its clients."""
-    with node.log.open("ab") as log:
-        return subprocess.Popen(
-            [*java, "kafka.Kafka", str(node.properties)],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=node.folder,
-            start_new_session=True,
         )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tablestore_engine.runtime.server_process import start_time
+from tablestore_engine.runtime.server_process import start_time, write_private
 
 _NAME = "broker.json"
 
@@ -70,9 +70,7 @@ def write_state(folder: Path, state: BrokerState) -> None:
         str(number): {"pid": one.pid, "started": one.started, "ready": one.is_ready}
         for number, one in state.nodes.items()
     }
-    aside = folder / f".{_NAME}"
-    aside.write_text(json.dumps({"url": state.url, "secure": state.secure, "nodes": nodes}), "utf-8")
-    aside.replace(folder / _NAME)
+    write_private(folder / _NAME, json.dumps({"url": state.url, "secure": state.secure, "nodes": nodes}))
 
 
 def forget_state(folder: Path) -> None:

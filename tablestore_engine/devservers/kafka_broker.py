@@ -28,7 +28,6 @@ from tablestore_engine.devservers.broker_node import (
     count_nodes,
     format_nodes,
     nodes_of,
-    spawn,
     write_ports,
 )
 from tablestore_engine.devservers.broker_properties import Ports, server_properties
@@ -42,6 +41,7 @@ from tablestore_engine.devservers.broker_state import (
 from tablestore_engine.devservers.broker_users import UserFiles, ensure_users, internal_client
 from tablestore_engine.devservers.java_bundles import KAFKA, ensure_bundle
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -50,6 +50,8 @@ from tablestore_engine.runtime.server_process import (
     end_process,
     last_words,
     locked,
+    output_since,
+    spawn,
     start_time,
     write_private,
 )
@@ -97,10 +99,6 @@ class BrokerInfo:
         return all(node.pid is not None for node in self.nodes)
 
 
-def _silent(_: str) -> None:
-    """Progress nobody asked for."""
-
-
 def broker_folder() -> Path:
     """The data folder of the user's one development broker."""
     return cache_folder() / "broker"
@@ -112,7 +110,7 @@ def start_broker(
     brokers: int | None = None,
     secure: bool = False,
     ports: Sequence[Ports] | None = None,
-    say: Callable[[str], None] = _silent,
+    say: Callable[[str], None] = silent,
     runtime: Runtime = SYSTEM,
 ) -> BrokerInfo:
     """A broker whose nodes all answer; those that run already go on. A `secure` one has users, TLS and rights.
@@ -294,7 +292,9 @@ class _Start:
         state = BrokerState(_addresses(ports), self.tools.certificates is not None, self.running)
         processes: dict[int, subprocess.Popen[bytes]] = {}
         for node in missing:
-            processes[node.number] = process = spawn(node, java)
+            processes[node.number] = process = spawn(
+                [*java, "kafka.Kafka", str(node.properties)], node.folder, node.log
+            )
             state = state.with_node(node.number, NodeProcess(process.pid, start_time(process.pid)))
             write_state(self.folder, state)
         trouble = self._wait_ready(processes, ports) or self._make_users(ports)
@@ -306,7 +306,7 @@ class _Start:
             return True
         for process in processes.values():
             end_process(process)
-        said = "\n".join(_said_since(node, begins[node.number]) for node in missing)
+        said = "\n".join(output_since(node.log, begins[node.number]) for node in missing)
         if "Address already in use" in said and not is_last:
             return False
         raise _not_started(self.folder, trouble, said)
@@ -355,12 +355,6 @@ def _knows_itself(client: AdminClient, number: int) -> bool:
         return number in client.list_topics(timeout=0.5).brokers
     except KafkaException:
         return False
-
-
-def _said_since(node: BrokerNode, begin: int) -> str:
-    with node.log.open("rb") as log:
-        log.seek(begin)
-        return log.read().decode("utf-8", "replace")
 
 
 def _not_started(folder: Path, trouble: str, said: str) -> RetryError:

@@ -45,8 +45,11 @@ from tablestore_engine.runtime.server_process import (
     first_words,
     free_port,
     locked,
-    start_time,
+    output_since,
+    read_running,
+    spawn,
     write_private,
+    write_state,
 )
 
 _JVM_FLAGS = ("-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=WARN")
@@ -142,32 +145,21 @@ def _start(
     command: list[str], wanted: ConnectInfo, environ: Mapping[str, str], runtime: Runtime
 ) -> ConnectInfo:
     folder, path = Path(wanted.data_dir), Path(wanted.log)
-    with path.open("ab") as log:
-        begin = log.tell()
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env={PASSWORD_ENV: "", **environ},
-            start_new_session=True,
-        )
+    begin = path.stat().st_size if path.exists() else 0
+    process = spawn(command, folder, path, {PASSWORD_ENV: "", **environ})
     try:
         info = replace(wanted, pid=process.pid)
-        _write_state(folder, info, ready=False)
+        write_state(_state_file(folder), info.pid, {**asdict(info), "ready": False})
         trouble = _wait_ready(process, info, runtime)
         if trouble is None:
-            _write_state(folder, info, ready=True)
+            write_state(_state_file(folder), info.pid, {**asdict(info), "ready": True})
             process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
             return info
     except BaseException:
         end_process(process)
         raise
     end_process(process)
-    with path.open("rb") as log:
-        log.seek(begin)
-        said = log.read().decode("utf-8", "replace")
+    said = output_since(path, begin)
     raise RetryError(
         "TS1476",
         f"changes of {wanted.source.url} cannot be followed",
@@ -219,15 +211,10 @@ def stop_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = 
 
 def find_connect(name: str, data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> ConnectInfo | None:
     """What the state file names, if that very process still runs. Raises FixRequest TS1992."""
-    folder = _folder(name, data_dir, runtime)
-    try:
-        state = json.loads(_state_file(folder).read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
+    state = read_running(_state_file(_folder(name, data_dir, runtime)))
+    if state is None:
         return None
-    started, _ = state.pop("started"), state.pop("ready", True)
-    if start_time(state["pid"]) != started:
-        return None
-    source = state.pop("source")
+    source, _, _ = state.pop("source"), state.pop("started"), state.pop("ready", True)
     return ConnectInfo(_decode_source(source), **state)
 
 
@@ -276,10 +263,3 @@ def _folder(name: str, data_dir: Path | None, runtime: Runtime) -> Path:
 
 def _state_file(folder: Path) -> Path:
     return folder / "connect.json"
-
-
-def _write_state(folder: Path, info: ConnectInfo, *, ready: bool) -> None:
-    aside = folder / ".connect.json"
-    state = {**asdict(info), "started": start_time(info.pid), "ready": ready}
-    aside.write_text(json.dumps(state), "utf-8")
-    aside.replace(_state_file(folder))

@@ -24,6 +24,7 @@ from pathlib import Path
 from tablestore_engine.devservers.s3_gateway import ensure_gateway
 from tablestore_engine.devservers.s3_requests import REGION, S3Keys, send_signed
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.runtime.java import cache_folder
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
@@ -34,7 +35,9 @@ from tablestore_engine.runtime.server_process import (
     is_free,
     last_words,
     locked,
+    output_since,
     read_running,
+    spawn,
     stop_running,
     write_private,
     write_state,
@@ -68,10 +71,6 @@ class S3ServerInfo:
         return str(Path(self.data_dir) / _CREDENTIALS)
 
 
-def _silent(_: str) -> None:
-    """Progress nobody asked for."""
-
-
 def s3_folder() -> Path:
     """The data folder of the user's one development S3 server."""
     return cache_folder() / "s3"
@@ -81,7 +80,7 @@ def start_s3_server(
     data_dir: Path | None = None,
     *,
     port: int | None = None,
-    say: Callable[[str], None] = _silent,
+    say: Callable[[str], None] = silent,
     runtime: Runtime = SYSTEM,
 ) -> S3ServerInfo:
     """A server that answers; one that runs on this folder already is returned as it is.
@@ -248,7 +247,7 @@ def _start_once(
     finally:
         if process.returncode is None:
             end_process(process)
-    said = log.read_bytes()[begin:].decode("utf-8", "replace")
+    said = output_since(log, begin)
     if "address already in use" in said and not last and port is None:
         return None
     raise RetryError(
@@ -263,20 +262,9 @@ def _spawn(folder: Path, program: Path, keys: S3Keys, port: int) -> subprocess.P
     """Its environment has nothing of ours but PATH: a proxy or a profile of AWS would reach it."""
     command = [str(program), "-address", f"127.0.0.1:{port}", "-region", REGION]
     command += ["-metadata", str(folder / "metadata"), str(folder / "objects")]
-    with (folder / "s3.log").open("ab") as log:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd=folder,
-            env={
-                "PATH": os.environ.get("PATH", ""),
-                "ROOT_ACCESS_KEY": keys.access_key,
-                "ROOT_SECRET_KEY": keys.secret_key,
-            },
-            start_new_session=True,
-        )
+    environ = {"PATH": os.environ.get("PATH", "")}
+    environ |= {"ROOT_ACCESS_KEY": keys.access_key, "ROOT_SECRET_KEY": keys.secret_key}
+    return spawn(command, folder, folder / "s3.log", environ)
 
 
 def _wait_ready(process: subprocess.Popen[bytes], port: int, keys: S3Keys, runtime: Runtime) -> str | None:

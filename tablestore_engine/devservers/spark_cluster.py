@@ -17,7 +17,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import sys
 import urllib.error
 import urllib.request
@@ -27,10 +26,18 @@ from pathlib import Path
 from typing import Any
 
 from tablestore_engine.errors import FixRequest, RetryError
+from tablestore_engine.log.kafka.publish_progress import silent
 from tablestore_engine.runtime.java import cache_folder, find_java
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tablestore_engine.runtime.ownership import check_owner, make_private
-from tablestore_engine.runtime.server_process import free_port, last_words, locked, start_time
+from tablestore_engine.runtime.server_process import (
+    free_port,
+    last_words,
+    locked,
+    spawn,
+    start_time,
+    write_private,
+)
 
 _READY_SECONDS = 90.0
 _STOP_SECONDS = 20.0
@@ -75,10 +82,6 @@ class ClusterInfo:
         return tuple(one for one in self.processes if one.name != "master")
 
 
-def _silent(_: str) -> None:
-    """Progress nobody asked for."""
-
-
 def cluster_folder() -> Path:
     """The folder of the user's one development cluster."""
     return cache_folder() / "spark-cluster"
@@ -89,7 +92,7 @@ def start_cluster(
     *,
     workers: int = 2,
     size: WorkerSize = WorkerSize(),
-    say: Callable[[str], None] = _silent,
+    say: Callable[[str], None] = silent,
     runtime: Runtime = SYSTEM,
 ) -> ClusterInfo:
     """A master with `workers` workers that it counts; of a running one, workers that have ended are started again.
@@ -115,26 +118,26 @@ def start_cluster(
 def find_cluster(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> ClusterInfo | None:
     """The cluster whose master is the process that the state file names; workers that have ended are left out."""
     folder = _folder(data_dir, runtime)
-    try:
-        state = json.loads((folder / _STATE).read_text("utf-8"))
-    except (FileNotFoundError, json.JSONDecodeError):
-        return None
-    found = tuple(ServerProcess(**one) for one in state["processes"])
-    alive = tuple(one for one in found if start_time(one.pid) == one.started)
+    state, alive = _read_state(folder)
     if not any(one.name == "master" for one in alive):
         return None
     return ClusterInfo(state["master"], state["web"], str(folder), alive, _conf(_secret(folder, runtime)))
 
 
-def stop_cluster(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
-    """End master and workers of this folder; False when none runs. Raises RetryError TS1936."""
-    folder = _folder(data_dir, runtime)
+def _read_state(folder: Path) -> tuple[Mapping[str, Any], tuple[ServerProcess, ...]]:
+    """What the state file says, and those of its processes that run; nothing without one."""
     try:
         state = json.loads((folder / _STATE).read_text("utf-8"))
     except (FileNotFoundError, json.JSONDecodeError):
-        return False
-    named = [ServerProcess(**one) for one in state["processes"]]
-    alive = [one for one in named if start_time(one.pid) == one.started]
+        return {}, ()
+    found = (ServerProcess(**one) for one in state["processes"])
+    return state, tuple(one for one in found if start_time(one.pid) == one.started)
+
+
+def stop_cluster(data_dir: Path | None = None, *, runtime: Runtime = SYSTEM) -> bool:
+    """End master and workers of this folder; False when none runs. Raises RetryError TS1936."""
+    folder = _folder(data_dir, runtime)
+    _, alive = _read_state(folder)
     for one in reversed(alive):  # workers first: a master that goes first has each of them look for another
         os.kill(one.pid, signal.SIGTERM)
     deadline = runtime.now_ms() + int(_STOP_SECONDS * 1000)
@@ -224,13 +227,10 @@ class _Starter:
         jars = Path(self.environment["SPARK_HOME"]) / "jars"
         java = Path(self.environment["JAVA_HOME"]) / "bin" / "java"
         properties = ["--properties-file", str(self.folder / _PROPERTIES)]
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [str(java), *_JVM_FLAGS, "-cp", f"{jars}/*", f"org.apache.spark.deploy.{kind}",
-                 *properties, *arguments],
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, cwd=self.folder,
-                env={**self.environment, "SPARK_LOCAL_IP": host}, start_new_session=True,
-            )  # fmt: skip
+        log.unlink(missing_ok=True)
+        command = [str(java), *_JVM_FLAGS, "-cp", f"{jars}/*", f"org.apache.spark.deploy.{kind}"]
+        environ = {**self.environment, "SPARK_LOCAL_IP": host}
+        process = spawn([*command, *properties, *arguments], self.folder, log, environ)
         started = start_time(process.pid)
         process.returncode = 0  # it outlives this handle: from here on the state file speaks for it
         return ServerProcess(name, process.pid, started or "", str(log))
@@ -257,11 +257,11 @@ class _Starter:
             "web": info.web,
             "processes": [asdict(one) for one in info.processes],
         }
-        _write_private(self.folder / _STATE, json.dumps(state))
+        write_private(self.folder / _STATE, json.dumps(state))
 
     def _write_properties(self, conf: Mapping[str, str]) -> None:
         keys = {key: value for key, value in conf.items() if key.startswith("spark.authenticate")}
-        _write_private(self.folder / _PROPERTIES, "".join(f"{key}={value}\n" for key, value in keys.items()))
+        write_private(self.folder / _PROPERTIES, "".join(f"{key}={value}\n" for key, value in keys.items()))
 
 
 def _worker_name(number: int) -> str:
@@ -292,7 +292,7 @@ def _secret(folder: Path, runtime: Runtime) -> str:
     """Of this folder, made once."""
     path = folder / _SECRET
     if not path.exists():
-        _write_private(path, runtime.new_uuid().replace("-", ""))
+        write_private(path, runtime.new_uuid().replace("-", ""))
     return path.read_text("utf-8").strip()
 
 
@@ -316,12 +316,3 @@ def _folder(data_dir: Path | None, runtime: Runtime) -> Path:
     folder = (data_dir or cluster_folder()).absolute()
     check_owner(folder, _DATA, _DATA_FIX, users=runtime.users)
     return folder
-
-
-def _write_private(file: Path, text: str) -> None:
-    """For this user alone, whole or not at all."""
-    aside = file.with_name(f".{file.name}")
-    aside.unlink(missing_ok=True)
-    aside.touch(mode=0o600)
-    aside.write_text(text, "utf-8")
-    aside.replace(file)

@@ -13,7 +13,7 @@ import re
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,29 @@ def first_words(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if not re.match(r"\s+(at |\.\.\. \d)", line)]
     begin = next((n for n, line in enumerate(lines) if re.search(r"ERROR|FATAL|Exception", line)), len(lines))
     return " | ".join(line[:300] for line in lines[begin : begin + 4]) or last_words(said)
+
+
+def spawn(
+    command: Sequence[str], folder: Path, log: Path, environ: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes]:
+    """In a session of its own: Ctrl-C must not reach a server before its clients. What it prints is added to `log`."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            cwd=folder,
+            env=environ,
+            start_new_session=True,
+        )
+
+
+def output_since(log: Path, begin: int) -> str:
+    """What was printed after the first `begin` bytes."""
+    with log.open("rb") as output:
+        output.seek(begin)
+        return output.read().decode("utf-8", "replace")
 
 
 def end_process(process: subprocess.Popen[bytes]) -> None:

@@ -11,6 +11,7 @@ INVARIANT  one producer per sink, kept between calls: a second one of the same t
 # ruff: noqa: PLC0415 - imports in functions: a table that needs none of it loads none of it (decision 0137)
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -43,26 +44,14 @@ _MANAGED = "tablestore.managed-topic"
 
 
 @dataclass
-class KafkaSink:
-    """A log that one producer publishes, or one shard of a log; keeps its producer open between calls. Not
-    thread-safe. Pickled it is the same log without a connection, as another process opens it.
-    """
+class _TopicSink(ABC):
+    """What each log does alike, however many producers publish it."""
 
     log: KafkaLog
-    say: Callable[[str], None] = field(default=silent, compare=False)
-    _publisher: Publisher | None = field(default=None, compare=False)
-    _early: PrepublishProducer | None = field(default=None, compare=False)
 
-    def __reduce__(self) -> tuple[object, ...]:
-        return KafkaSink, (self.log,)
-
-    def shards(self) -> tuple[KafkaSink, ...]:
-        """As ChangelogSink; a log that is shared out is a ShardedSink."""
-        return (self,)
-
-    def takes(self, bucket: int) -> bool:
-        """As ChangelogShard."""
-        return bucket < 0 or self.log.settings.has_partition(bucket)
+    @abstractmethod
+    def close(self) -> None:
+        """Give the producers up."""
 
     def prepare(self, after_snapshot: int) -> Mapping[str, str]:
         """Topic and marker topic; whether the topic is ours. Raises as prepare_log and check_schema."""
@@ -79,42 +68,6 @@ class KafkaSink:
         if self.log.settings.client.registry:
             with SchemaRegistry(self.log.settings.client) as registry:
                 registry.check(self.log.settings.schemas, self.log.settings.topic)
-
-    def check(self, latest_id: int, find_commit: FindCommit) -> int:
-        return self._open().check(latest_id, find_commit=find_commit)
-
-    def publish(
-        self,
-        latest_id: int,
-        read_changes: ReadChanges,
-        find_commit: FindCommit,
-        read_state: ReadState,
-        early: Mapping[int, PrepublishedCommit],
-    ) -> SentChanges:
-        """As Publisher.publish_pending; offsets by topic partition."""
-        from tablestore_engine.log.sink import LogPosition, SentChanges
-
-        report = self._open().publish_pending(
-            latest_id, read_changes, find_commit=find_commit, read_state=read_state, early=early
-        )
-        return SentChanges(report.published, LogPosition(_SYSTEM, self.log.settings.topic, report.offsets))
-
-    def receive_early(self) -> PrepublishRows | None:
-        """Of an eventual log; its producer is kept for the next write."""
-        from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
-
-        if not self.log.settings.is_eventual:
-            return None
-        if self._early is None:
-            self._early = PrepublishProducer(self.log.settings)
-        return PrepublishRows(self.log, self._early)
-
-    def _open(self) -> Publisher:
-        from tablestore_engine.log.kafka.publisher import Publisher
-
-        if self._publisher is None:
-            self._publisher = Publisher(self.log, say=self.say)
-        return self._publisher
 
     def reset(self, after_snapshot: int) -> int:
         """As reset_log; rows of a transaction that never ended are dropped."""
@@ -178,6 +131,64 @@ class KafkaSink:
 
         return message_limit(self.log.settings)
 
+
+@dataclass
+class KafkaSink(_TopicSink):
+    """A log that one producer publishes, or one shard of a log; keeps its producer open between calls. Not
+    thread-safe. Pickled it is the same log without a connection, as another process opens it.
+    """
+
+    say: Callable[[str], None] = field(default=silent, compare=False)
+    _publisher: Publisher | None = field(default=None, compare=False)
+    _early: PrepublishProducer | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return KafkaSink, (self.log,)
+
+    def shards(self) -> tuple[KafkaSink, ...]:
+        """As ChangelogSink; a log that is shared out is a ShardedSink."""
+        return (self,)
+
+    def takes(self, bucket: int) -> bool:
+        """As ChangelogShard."""
+        return bucket < 0 or self.log.settings.has_partition(bucket)
+
+    def check(self, latest_id: int, find_commit: FindCommit) -> int:
+        return self._open().check(latest_id, find_commit=find_commit)
+
+    def publish(
+        self,
+        latest_id: int,
+        read_changes: ReadChanges,
+        find_commit: FindCommit,
+        read_state: ReadState,
+        early: Mapping[int, PrepublishedCommit],
+    ) -> SentChanges:
+        """As Publisher.publish_pending; offsets by topic partition."""
+        from tablestore_engine.log.sink import LogPosition, SentChanges
+
+        report = self._open().publish_pending(
+            latest_id, read_changes, find_commit=find_commit, read_state=read_state, early=early
+        )
+        return SentChanges(report.published, LogPosition(_SYSTEM, self.log.settings.topic, report.offsets))
+
+    def receive_early(self) -> PrepublishRows | None:
+        """Of an eventual log; its producer is kept for the next write."""
+        from tablestore_engine.log.kafka.prepublish_producer import PrepublishProducer, PrepublishRows
+
+        if not self.log.settings.is_eventual:
+            return None
+        if self._early is None:
+            self._early = PrepublishProducer(self.log.settings)
+        return PrepublishRows(self.log, self._early)
+
+    def _open(self) -> Publisher:
+        from tablestore_engine.log.kafka.publisher import Publisher
+
+        if self._publisher is None:
+            self._publisher = Publisher(self.log, say=self.say)
+        return self._publisher
+
     def close(self) -> None:
         """Give the producer up."""
         if self._publisher is not None:
@@ -187,21 +198,14 @@ class KafkaSink:
             self._early.drop()
 
 
-@dataclass(frozen=True)
-class ShardedSink:
-    """A log whose partitions several producers share; what is one for all of them, the first one does."""
+@dataclass
+class ShardedSink(_TopicSink):
+    """A log whose partitions several producers share; what is one for all of them, it does with the first `log`."""
 
     parts: tuple[KafkaSink, ...]
 
     def shards(self) -> tuple[KafkaSink, ...]:
         return self.parts
-
-    def prepare(self, after_snapshot: int) -> Mapping[str, str]:
-        """As KafkaSink.prepare: the topic is claimed for all shards at once."""
-        return self.parts[0].prepare(after_snapshot)
-
-    def check_schema(self) -> None:
-        self.parts[0].check_schema()
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
         """The smallest of all; each producer is opened, so that whoever published before is fenced from all."""
@@ -209,37 +213,6 @@ class ShardedSink:
 
     def receive_early(self) -> None:
         """It is no eventual log (TS1774)."""
-
-    def reset(self, after_snapshot: int) -> int:
-        self.close()
-        return self.parts[0].reset(after_snapshot)
-
-    def drop(self) -> None:
-        self.close()
-        self.parts[0].drop()
-
-    def find_remains(self) -> LogRemains:
-        return self.parts[0].find_remains()
-
-    def delete_remains(self) -> LogRemains:
-        self.close()
-        return self.parts[0].delete_remains()
-
-    def read(self) -> list[LogMessage]:
-        return self.parts[0].read()
-
-    def decode(self, messages: Sequence[LogMessage], schema: TableSchema) -> pa.Table:
-        return self.parts[0].decode(messages, schema)
-
-    def look(self) -> LogState:
-        """As read_log_state, which asks for every shard."""
-        return self.parts[0].look()
-
-    def follow(self) -> KafkaFollower:
-        return self.parts[0].follow()
-
-    def row_limit(self) -> MessageLimit:
-        return self.parts[0].row_limit()
 
     def close(self) -> None:
         for part in self.parts:
@@ -294,7 +267,7 @@ class KafkaSystem:
         schemas = avro_schemas(table.schema, settings.topic, settings.formats)
         log = KafkaLog(replace(settings, schemas=schemas), self.runtime)
         found = tuple(KafkaSink(shard, self.say) for shard in log.all_shards())
-        return found[0] if len(found) == 1 else ShardedSink(found)
+        return found[0] if len(found) == 1 else ShardedSink(found[0].log, found)
 
     def find_owned(self, table: LoggedTable) -> KafkaSink | ShardedSink | None:
         """Of topics that the engine made."""
