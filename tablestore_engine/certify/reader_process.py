@@ -68,7 +68,7 @@ class ReaderEnvironment:
     def start(
         self, reader: str, location: str, snapshot: int, store: Mapping[str, object] | None = None
     ) -> ReaderRows:
-        """A process that reads a snapshot of the table; `store`: of reader_store.py."""
+        """A process that reads a snapshot of the table; `store`: of reader_store()."""
         more = () if store is None else (json.dumps(dict(store)),)
         return ReaderRows([*self._command, "read", reader, location, str(snapshot), *more])
 

@@ -103,7 +103,7 @@ def test_schemes_are_looked_at_in_one_place() -> None:
         "command_list.py",
         "s3.py",
         "warehouse_names.py",
-        "reader_store.py",
+        "reader_process.py",
         "reader_program.py",
         "done_rule.py",  # the address that done partitions are reported to
         "done_partitions.py",

@@ -15,7 +15,7 @@ from tablestore_engine.format.type_text import parse_type
 from tablestore_engine.iceberg import manifest_plan
 from tablestore_engine.store.clone import clone_table
 from tablestore_engine.store.expiry.expire_tag import delete_tag
-from tablestore_engine.store.iceberg_metadata import iceberg_sync, wanted_states
+from tablestore_engine.store.iceberg_metadata import iceberg_sync
 from tablestore_engine.store.iceberg_metadata.iceberg_cleanup import KEPT_VERSIONS
 from tablestore_engine.store.orphan_files.clean_orphans import OrphanRequest
 from tablestore_engine.store.table_store import TableStore
@@ -285,7 +285,7 @@ def test_old_versions_go(tmp_path: Path) -> None:
 
 def test_the_number_of_listed_states_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest ones, and tags; files of the others go."""
-    monkeypatch.setattr(wanted_states, "STATES_MAX", 3)
+    monkeypatch.setattr(iceberg_sync, "STATES_MAX", 3)
     store = iceberg_table(tmp_path, options={"tablestore.expire-grace": "0"})
     put(store, row(0))
     store.tags.create("first")
