@@ -7,8 +7,8 @@ INVARIANT  «missing» is an answer, never repeated and never kept.
 INVARIANT  a small file is one put; a large one is a multipart upload that appears when it is completed, or never.
 CRASH      an upload that was not completed leaves parts that no listing shows; a lifecycle rule of the bucket removes
            them.
-INVARIANT  a key that is no path (object_clients.py) hides no other one: it is left out, and a warning names it, once for
-           each folder of a process.
+INVARIANT  a key that is no path (object_clients.py) hides no other one: it is left out, and a warning names it, once
+           for each folder of a process.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from tablestore_engine.lsm.aggregation import make_aggregation
 from tablestore_engine.lsm.key_order import Index
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged, MergeEngine
-from tablestore_engine.lsm.partial_update_options import make_partial_update
+from tablestore_engine.lsm.partial_update import make_partial_update
 
 
 @dataclass(frozen=True)

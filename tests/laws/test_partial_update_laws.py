@@ -16,7 +16,7 @@ from tablestore_engine.format.row_kind import RowKind
 from tablestore_engine.lsm.key_order import order_frame
 from tablestore_engine.lsm.key_versions import retracts, sort_versions
 from tablestore_engine.lsm.merge_records import merged_rows
-from tablestore_engine.lsm.partial_update_options import make_partial_update
+from tablestore_engine.lsm.partial_update import make_partial_update
 from tablestore_engine.lsm.sequence_field import SequenceOrder
 from tests.doses import examples
 from tests.unit.store.bucket_world import make_schema

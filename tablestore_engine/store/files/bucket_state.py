@@ -7,7 +7,7 @@ INVARIANT  `deletion_vectors` of a change is the complete map of the bucket, or 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pyroaring import BitMap
@@ -46,6 +46,18 @@ class BucketState:
     def deletion_vectors(self) -> dict[str, BitMap]:
         """File name → vector, for the files that have one."""
         return {file.meta.file_name: file.deleted for file in self.files if file.deleted}
+
+    def rewritten(self, removed: Sequence[DataFileMeta], added: Sequence[DataFileMeta]) -> BucketChange:
+        """The change that puts `added` in the place of `removed`: their vectors go, all others stay as they are."""
+        gone, before = {meta.file_name for meta in removed}, self.deletion_vectors
+        kept = {name: vector for name, vector in before.items() if name not in gone}
+        return BucketChange(
+            self.partition_bytes,
+            self.bucket,
+            added=tuple(added),
+            removed=tuple(removed),
+            deletion_vectors=None if len(kept) == len(before) else kept,
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,9 +27,8 @@ from tablestore_engine.format.schema import TableSchema
 from tablestore_engine.format.type_arrow import field_to_arrow
 from tablestore_engine.lsm.arrow_take import decoded_texts, take_rows
 from tablestore_engine.store.files.column_facts import StoredColumns
-from tablestore_engine.store.files.group_facts import GroupFacts
 from tablestore_engine.store.files.parquet_copies import as_parquet
-from tablestore_engine.store.files.parquet_footer import FooterCache
+from tablestore_engine.store.files.parquet_footer import FooterCache, GroupFacts
 from tablestore_engine.store.files.parquet_input import ParquetInput
 from tablestore_engine.store.files.row_budget import STEP_ROWS
 from tablestore_engine.store.files.stored_file import StoredFile, visible_mask

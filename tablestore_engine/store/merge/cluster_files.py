@@ -39,14 +39,7 @@ def cluster_files(
     with files.open_append(state, first, source=SOURCE_COMPACT, level=level) as output:
         for rows in _sorted(files, taken, order):
             output.add(rows)
-    kept = {name: bits for name, bits in state.deletion_vectors.items() if name not in names}
-    return BucketChange(
-        state.partition_bytes,
-        state.bucket,
-        added=output.metas,
-        removed=tuple(file.meta for file in taken),
-        deletion_vectors=None if kept == state.deletion_vectors else kept,
-    )
+    return state.rewritten([file.meta for file in taken], output.metas)
 
 
 def _sorted(files: DataFiles, taken: Sequence[StoredFile], order: ClusterOrder) -> Iterator[pa.Table]:

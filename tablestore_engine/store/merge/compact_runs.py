@@ -40,15 +40,8 @@ def compact_runs(files: DataFiles, state: BucketState, unit: CompactionUnit) -> 
     except StorageError:
         files.discard(state, added)
         raise
-    vectors = state.deletion_vectors
-    kept = {name: dead for name, dead in vectors.items() if name not in unit.file_names}
-    return BucketChange(
-        state.partition_bytes,
-        state.bucket,
-        added=tuple(added),
-        removed=tuple(file.meta for file in state.files if file.meta.file_name in unit.file_names),
-        deletion_vectors=None if len(kept) == len(vectors) else kept,
-    )
+    removed = [file.meta for file in state.files if file.meta.file_name in unit.file_names]
+    return state.rewritten(removed, added)
 
 
 def _merged(files: DataFiles, pieces: list[FilePiece]) -> RunRows:

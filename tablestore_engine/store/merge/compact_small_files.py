@@ -33,15 +33,7 @@ def compact_small_files(
             files.discard(state, added)
             raise
         removed += [file.meta for file in taken]
-    gone = {meta.file_name for meta in removed}
-    kept = {name: bits for name, bits in state.deletion_vectors.items() if name not in gone}
-    return BucketChange(
-        state.partition_bytes,
-        state.bucket,
-        added=tuple(added),
-        removed=tuple(removed),
-        deletion_vectors=None if kept == state.deletion_vectors else kept,
-    )
+    return state.rewritten(removed, added)
 
 
 def _joined(files: DataFiles, state: BucketState, taken: Sequence[StoredFile]) -> tuple[DataFileMeta, ...]:

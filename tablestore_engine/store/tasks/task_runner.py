@@ -227,8 +227,8 @@ def _append(files: DataFiles, task: Append) -> BucketChange:
 def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> BucketChange:
     """A difference: rows that are equal then and now stay where they lie."""
     from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
-    from tablestore_engine.store.merge.past_rows import read_visible
     from tablestore_engine.store.merge.replace_rows import replace_rows
+    from tablestore_engine.store.merge.stored_batches import read_visible
     from tablestore_engine.store.rows.row_filter import EVERY_ROW
 
     if files.schema.is_keyed:
@@ -241,8 +241,8 @@ def _restore(files: DataFiles, task: RestoreBucket, cache: KeyCache | None) -> B
 
 def _compact_level_zero(files: DataFiles, task: CompactLevelZero, cache: KeyCache | None) -> BucketChange:
     """Level 0 files become one batch, which is merged into what lies below them."""
-    from tablestore_engine.store.merge.level_zero import read_level_zero
     from tablestore_engine.store.merge.merge_on_write import Target, merge_batch
+    from tablestore_engine.store.merge.stored_batches import read_level_zero
 
     taken = [file for file in task.state.files if file.meta.level == 0]
     below = replace(task.state, files=tuple(file for file in task.state.files if file.meta.level > 0))

@@ -13,8 +13,7 @@ import pytest
 
 from tablestore_engine.api import Engine, IngestSpec, TableSpec, WriteSpec
 from tablestore_engine.errors import FixData, FixRequest, OutcomeUnknown, PublishPending, RetryError
-from tablestore_engine.ingest.ingest_run import IngestRun
-from tablestore_engine.ingest.tombstones import TombstoneCount
+from tablestore_engine.ingest.ingest_run import IngestRun, TombstoneCount
 from tablestore_engine.log.message_source import RawMessages
 from tablestore_engine.runtime.outside_world import SYSTEM, Runtime
 from tests.unit.ingest.histories import MemorySource, engine_at, ingest, run_of, spec_of, table_of

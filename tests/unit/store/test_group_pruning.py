@@ -26,8 +26,7 @@ from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.store.files.column_facts import ColumnFacts
 from tablestore_engine.store.files.comparable_values import comparable, is_comparable
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.files.group_facts import joined_facts
-from tablestore_engine.store.files.group_statistics import read_group_facts
+from tablestore_engine.store.files.parquet_footer import joined_facts, read_group_facts
 from tablestore_engine.store.files.stored_file import StoredFile
 from tablestore_engine.store.read.predicate import Compare, Like, Missing, OneOf, Operator, Predicate, Prefix
 from tablestore_engine.store.read.text_condition import PredicateCondition

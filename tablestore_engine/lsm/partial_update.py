@@ -1,4 +1,4 @@
-"""The options of partial-update as an engine: sequence groups, their aggregate functions, and what removes a row.
+"""Merge engine partial-update: columns, sequence groups with their aggregate functions, and what removes a row.
 
 CHANGE     how sequence groups are written in options (option fields.<column>.sequence-group)
 INVARIANT  what Paimon refuses is refused (TS1658); what cannot be merged as Paimon does is Unsupported (TS1667).
@@ -7,30 +7,139 @@ CHANGE     the merge engine partial-update (options partial-update.remove-record
 Steps      versions that remove the row before them → columns without group: the last value since → sequence groups
 PAIMON     without an option for them retractions are an error. A -D that removes the row leaves its values to later
            versions; a row without any addition is none.
+CHANGE     which rows count for the columns of a sequence group
+Rule       a version whose sequence fields are all NULL is none for its group. Another one is newer or equal to those
+           before it, or late; NULL is the smallest value.
+PAIMON     of the newest version NULL counts too, a retraction leaves NULL. Aggregates take late versions as if they
+           came first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 
 from tablestore_engine.errors import FixData
 from tablestore_engine.format.schema import TableSchema
-from tablestore_engine.lsm.aggregate_function import AggregateFunction
+from tablestore_engine.lsm.aggregate_function import AggregateFunction, no_retraction
 from tablestore_engine.lsm.aggregate_picks import First, Last
 from tablestore_engine.lsm.aggregate_registry import make_function
 from tablestore_engine.lsm.combined_rows import combined, groups_of, is_delete
-from tablestore_engine.lsm.key_order import Index, Mask
+from tablestore_engine.lsm.key_order import (
+    Index,
+    Mask,
+    fixed_words,
+    order_frame,
+    order_permutation,
+    starts_of_groups,
+)
 from tablestore_engine.lsm.key_versions import Versions
 from tablestore_engine.lsm.merge_engine import Merged
 from tablestore_engine.lsm.merge_ties import tied_rows
 from tablestore_engine.lsm.option_errors import not_exact, refused_option
-from tablestore_engine.lsm.sequence_groups import GroupVersions, SequenceGroup, group_values
 from tablestore_engine.lsm.version_groups import NO_ROW, VersionGroups, pick_values
 from tablestore_engine.options import FieldOptions, OptionSet
+
+
+@dataclass(frozen=True)
+class SequenceGroup:
+    """`fields` order the versions for `columns`, of which some have `functions`; retractions leave `ignoring` alone."""
+
+    fields: tuple[str, ...]
+    columns: tuple[str, ...]
+    functions: Mapping[str, AggregateFunction] = field(default_factory=dict)
+    ignoring: frozenset[str] = frozenset()
+
+    def find_newest(self, rows: pa.Table, groups: VersionGroups) -> tuple[Mask, Mask]:
+        """By place: which versions are of the group, and which of those are not late."""
+        named = np.zeros(len(groups.rows), dtype=np.bool_)
+        for name in self.fields:
+            column = rows.column(name)
+            named |= np.asarray(column.is_valid())[groups.rows] if column.null_count else True
+        newest = np.zeros(len(groups.rows), dtype=np.bool_)
+        mine = groups.only(named)
+        ranks = self._ranks(rows, mine)
+        by_key = mine.keys * (int(ranks.max(initial=0)) + 1) + ranks
+        newest[named] = np.maximum.accumulate(by_key) == by_key
+        return named, newest
+
+    def _ranks(self, rows: pa.Table, groups: VersionGroups) -> Index:
+        """Of each version among all of these, from 0; equal ones for equal fields. Small whole numbers are ranks."""
+        frame = order_frame([groups.values(rows.column(name)) for name in self.fields])
+        words = fixed_words(frame)
+        if words is not None and len(words):
+            least, most = int(words.min()), int(words.max())
+            if most - least < 2**62 // (groups.count + 1):
+                return np.asarray(words.astype(np.int64) - least)
+        order = order_permutation(frame)
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[order] = np.cumsum(starts_of_groups(frame[order])) - 1
+        return ranks
+
+
+@dataclass(frozen=True)
+class GroupVersions:
+    """What counts for a group: `groups` from the last reset of each key on.
+
+    begins   places of versions whose values the row has as they are: a reset, or a retraction that came first
+    resets   which of these are resets; another one retracts, too
+    """
+
+    groups: VersionGroups
+    begins: Mask
+    resets: Mask
+
+
+def group_values(group: SequenceGroup, rows: pa.Table, versions: GroupVersions) -> dict[str, pa.ChunkedArray]:
+    """One value for each key, of each column of the group. Raises FixData TS1660."""
+    groups = versions.groups
+    named, newest = group.find_newest(rows, groups)
+    places = np.arange(len(groups.rows))
+    last = np.maximum.reduceat(np.where(newest | versions.begins, places, -1), groups.starts)
+    last_newest = np.maximum.reduceat(np.where(newest, places, -1), groups.starts)
+    last = np.where(last_newest >= 0, last_newest, last)
+    found = np.full(groups.count, NO_ROW, dtype=np.int64)
+    there = last >= 0
+    found[groups.present[there]] = groups.rows[last[there]]
+    plain, away = found.copy(), there & (last_newest >= 0)
+    away[away] = (groups.retracts & ~versions.resets)[last_newest[away]]
+    plain[groups.present[away]] = NO_ROW
+    made = {name: pick_values(rows.column(name), found) for name in group.fields}
+    for name in group.columns:
+        if name not in group.functions:
+            made[name] = pick_values(rows.column(name), plain)
+    counted = _counted(versions, named, newest) if group.functions else groups
+    for name, function in group.functions.items():
+        made[name] = _aggregated(name, function, rows.column(name), counted, ignores=name in group.ignoring)
+    return made
+
+
+def _counted(versions: GroupVersions, named: Mask, newest: Mask) -> VersionGroups:
+    """Versions of the group; one that begins a row adds its value, and if it is no reset retracts it then."""
+    groups = versions.groups
+    twice = versions.begins & ~versions.resets & named
+    repeated = np.repeat(np.arange(len(groups.rows)), np.where(twice, 2, 1))
+    is_first = np.append(True, repeated[1:] != repeated[:-1])
+    retracts = groups.retracts[repeated] & ~(versions.begins[repeated] & is_first)
+    late = (named & ~newest & ~groups.retracts)[repeated]
+    whole = VersionGroups(groups.rows[repeated], groups.keys[repeated], groups.count, retracts, late)
+    return whole.only((named | versions.begins)[repeated])
+
+
+def _aggregated(
+    name: str, function: AggregateFunction, values: pa.ChunkedArray, groups: VersionGroups, *, ignores: bool
+) -> pa.ChunkedArray:
+    if groups.retracts.any():
+        if isinstance(function, First) or not (ignores or function.retracts):
+            raise no_retraction(name)
+        if ignores:
+            groups = groups.only(~groups.retracts)
+    if function.appends_late and not ignores:
+        groups = replace(groups, late=None)
+    return function.aggregate(values, groups)
 
 
 @dataclass(frozen=True)
