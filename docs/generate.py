@@ -271,8 +271,8 @@ def change_lines() -> Mapping[Path, str]:
     """What is decided or done in a module, of each module whose head has a CHANGE line."""
     modules = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
     texts = ((path, text) for path in modules if CHANGE.search(text := path.read_text()))
-    heads = ((path, ast.get_docstring(ast.parse(text)) or "") for path, text in texts)
-    return {path: " ".join(found[1].split()) for path, head in heads if (found := CHANGE.search(head))}
+    heads = {path: CHANGE.findall(ast.get_docstring(ast.parse(text)) or "") for path, text in texts}
+    return {path: "; ".join(" ".join(one.split()) for one in lines) for path, lines in heads.items() if lines}
 
 
 def render_where() -> str:

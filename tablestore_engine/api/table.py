@@ -327,7 +327,7 @@ class Table(ColumnChanges, TableStates, TableBranches, TableReads, TableSystem, 
         Tags keep their rows. Staged snapshots past `tablestore.staged-retention` are dropped first, as `tablestore
         expire` does: `ExpireReport.staged`. Raises FixRequest TS1088, TS1392, TS17xx (a log that does not answer).
         """
-        from tablestore_engine.warehouse.gate.expired_stages import expire_table
+        from tablestore_engine.warehouse.gate.table_expiry import expire_table
 
         return expire_table(
             self.warehouse, self.identifier, keep=keep, older_than_ms=older_than_ms, dry_run=dry_run

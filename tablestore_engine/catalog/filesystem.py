@@ -71,7 +71,6 @@ class FilesystemCatalog:
 
     @property
     def functions(self) -> FunctionStore:
-        """The SQL functions of the warehouse."""
         return FunctionStore(self.fileio, self.warehouse)
 
     def check_writable(self) -> None:
@@ -170,7 +169,6 @@ class FilesystemCatalog:
         return table_location(self.warehouse, identifier.database, identifier.name)
 
     def schemas(self, identifier: Identifier) -> SchemaStore:
-        """Schema files of a table."""
         return SchemaStore(self.fileio, TableLayout(self.location(identifier)))
 
     def store(self, identifier: Identifier) -> TableStore:

@@ -44,7 +44,6 @@ class FunctionDefinition:
 
 
 def encode_function(function: FunctionDefinition) -> bytes:
-    """UTF-8 JSON."""
     return checksummed_json({"sql": function.sql, "timeMillis": function.time_millis})
 
 
@@ -92,7 +91,6 @@ class FunctionStore:
         return decode_function(self.fileio.read(path), path, identifier)
 
     def put(self, identifier: Identifier, function: FunctionDefinition) -> None:
-        """Create or replace."""
         self.fileio.replace(self.path(identifier), encode_function(function))
 
     def drop(self, identifier: Identifier) -> None:

@@ -35,7 +35,6 @@ class LeftLog:
 
     @property
     def uuid(self) -> str:
-        """The identity of the table."""
         return self.schema.options.get(UUID_OPTION, "")
 
 

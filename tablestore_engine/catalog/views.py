@@ -33,7 +33,6 @@ class ViewDefinition:
 
 
 def encode_view(view: ViewDefinition) -> bytes:
-    """UTF-8 JSON."""
     content = {
         "sql": view.sql,
         "comment": view.comment,
@@ -85,7 +84,6 @@ class ViewStore:
         return decode_view(self.fileio.read(path), path) if self.fileio.exists(path) else None
 
     def put(self, identifier: Identifier, view: ViewDefinition) -> None:
-        """Create or replace."""
         self.fileio.replace(self.path(identifier), encode_view(view))
 
     def drop(self, identifier: Identifier) -> None:

@@ -71,7 +71,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def compile_words(program: Path, arguments: argparse.Namespace) -> list[str]:
-    """The command of dbt."""
     words = [str(program), "--log-format", "json", "--no-use-colors", "compile", "--select", arguments.model]
     for flag in _FLAGS:
         value = getattr(arguments, flag.replace("-", "_"))

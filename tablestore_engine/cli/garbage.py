@@ -38,8 +38,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class GcRules:
-    """What the flags say."""
-
     keep: int | None
     older_than_ms: int | None
     orphan_age_ms: int

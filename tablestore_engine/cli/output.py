@@ -70,7 +70,6 @@ def layout_table(
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """An aligned table on stdout."""
     write_out("\n".join(layout_table(columns, rows, sys.stdout.encoding)))
 
 
@@ -84,7 +83,6 @@ def print_facts(facts: Mapping[str, object]) -> None:
 
 
 def print_json(value: object) -> None:
-    """One document on stdout."""
     document = json.dumps(to_plain(value), ensure_ascii=False, indent=2, allow_nan=False)
     write_out(fit_json(document, sys.stdout.encoding))
 

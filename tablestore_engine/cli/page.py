@@ -60,7 +60,6 @@ class NewestRows:
 
     @property
     def note(self) -> str | None:
-        """What is left out, for a person."""
         if self.limit is None or self.total <= self.limit:
             return None
         return f"the newest {self.limit} of {self.total} rows; see all with --all, or more with --limit N"

@@ -168,7 +168,6 @@ def _to_millis(text: str) -> int:
 
 
 def _portions(batch: pa.RecordBatch, *, as_json: bool) -> Iterator[str]:
-    """Texts of some lines each."""
     encoding, line = sys.stdout.encoding, _json_line if as_json else _plain_line
     for start in range(0, batch.num_rows, _LINES):
         rows = row_dicts(batch.slice(start, _LINES))

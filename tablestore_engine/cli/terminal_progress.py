@@ -21,7 +21,6 @@ _WIDTH, _HEIGHT = 80, 24
 
 
 def progress_for(stream: TextIO, *, as_json: bool) -> WorkProgress:
-    """What a command shows."""
     return TerminalProgress(stream, delay_s=DELAY_S) if stream.isatty() and not as_json else SILENT
 
 

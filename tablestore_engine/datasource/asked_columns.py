@@ -43,7 +43,6 @@ class AskedColumns:
 
     @property
     def shows_kinds(self) -> bool:
-        """Whether rows say their kind."""
         return ROW_KIND in self.names and self.find_field(ROW_KIND) is None
 
     def find_field(self, name: str) -> DataField | None:
@@ -57,7 +56,6 @@ class AskedColumns:
 
     @cached_property
     def arrow_schema(self) -> pa.Schema:
-        """What Spark takes."""
         return pa.schema([pa.field(one.name, arrow_type(one.dataType)) for one in self.wanted.fields])
 
 

@@ -18,8 +18,6 @@ from tablestore_engine.format.row_kind import RowKind
 
 
 class RowKinds(StrEnum):
-    """What a stream gives."""
-
     ALL = "all"
     UPSERTS = "upserts"
     APPENDS = "appends"
@@ -42,7 +40,6 @@ class KindPolicy:
 
     @property
     def takes_all(self) -> bool:
-        """Whether nothing is left out."""
         return self.kinds is RowKinds.ALL and not self.skips_deletes
 
     def keep_rows(self, kinds: pa.Array, *, table: str, snapshot_id: int) -> pa.Array | None:

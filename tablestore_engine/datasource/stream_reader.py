@@ -62,7 +62,6 @@ class StreamOffset:
 
 
 def encode_offset(offset: StreamOffset) -> dict[str, Any]:
-    """What Spark is given."""
     return {
         "version": _VERSION,
         "begin": json.loads(encode_position(offset.begin)),
@@ -195,7 +194,6 @@ class TablestoreStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow
     # the workers' side --------------------------------------------------------------------------------------
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one slice, batch by batch."""
         return SliceRows(self._address, self._wanted, self._options.kinds).read(partition.value)
 
 

@@ -41,7 +41,6 @@ class Certificates:
         return self.folder / _CA
 
     def password(self) -> str:
-        """Of the key store."""
         return (self.folder / _PASSWORD).read_text("utf-8")
 
 

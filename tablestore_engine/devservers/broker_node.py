@@ -101,7 +101,6 @@ def _read_ports(folder: Path) -> list[dict[str, int]]:
 
 
 def write_ports(folder: Path, ports: Sequence[Ports]) -> None:
-    """For the next start."""
     found = [{name: getattr(one, name) for name in _PORTS} for one in ports]
     write_private(folder / "ports.json", json.dumps(found))
 

@@ -95,7 +95,6 @@ class BrokerInfo:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every node runs."""
         return all(node.pid is not None for node in self.nodes)
 
 

@@ -21,8 +21,6 @@ _SIGNED = "host;x-amz-content-sha256;x-amz-date"
 
 @dataclass(frozen=True)
 class S3Keys:
-    """The log-in of one server."""
-
     access_key: str
     secret_key: str = field(repr=False)
 

@@ -86,7 +86,6 @@ class DiskCache:
         return _open_in_worker, (self.store, self.capacity_bytes)
 
     def find(self, path: str) -> tuple[int, bytes] | None:
-        """What is known of a file."""
         if self.is_off:
             return None
         place = self._place(path)

@@ -62,7 +62,6 @@ class ObjectMemory:
     _lock: OrderedLock = field(default_factory=lambda: OrderedLock("objects in memory", Rank.PROCESS))
 
     def find(self, path: str) -> tuple[int, bytes] | None:
-        """What is known of a file."""
         with self._lock:
             if path in self._ends:
                 self._ends.move_to_end(path)

@@ -80,7 +80,6 @@ def sort_keys(scheme: str, prefix: str, found: Sequence[fs.FileInfo]) -> FoundKe
 
 
 def is_path(key: str) -> bool:
-    """Whether obstore takes it."""
     is_plain = not any(ord(one) < 0x20 or ord(one) == 0x7F for one in key)
     return is_plain and all(part not in ("", ".", "..") for part in key.split("/"))
 

@@ -59,14 +59,11 @@ Record = Mapping[str, Any]
 
 
 def optional(name: str, avro_type: object) -> dict[str, object]:
-    """A field that may be absent."""
     return {"name": name, "type": ["null", avro_type], "default": None}
 
 
 @dataclass(frozen=True)
 class AvroCodec:
-    """One kind of metadata file."""
-
     what: str
     parsed: Any
 

@@ -59,7 +59,6 @@ class DataType:
         return True
 
     def with_nullable(self, nullable: bool) -> DataType:
-        """The same type with that nullability."""
         return self if self.nullable == nullable else replace(self, nullable=nullable)
 
     def all_nullable(self) -> DataType:

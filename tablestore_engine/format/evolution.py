@@ -78,7 +78,6 @@ def evolve(
 
 
 def _column(table: pa.Table, plan: ColumnPlan, file_schema: TableSchema) -> pa.ChunkedArray | pa.Array:
-    """One planned column of the rows."""
     target = type_to_arrow(plan.field.type)
     if plan.source is None or plan.source_type is None:
         return pa.nulls(table.num_rows, target)

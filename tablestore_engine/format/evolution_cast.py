@@ -99,7 +99,6 @@ def _is_readable_nested(old: DataType, new: DataType) -> bool:
 
 
 def _is_wider_of_kind(old: DataType, new: DataType) -> bool:
-    """Two types of one root."""
     if old.root == "DECIMAL":
         scale = (new.scale or 0) - (old.scale or 0)
         return scale >= 0 and (new.precision or 0) - (old.precision or 0) >= scale

@@ -56,7 +56,6 @@ class TableLayout:
 
     @property
     def schema_dir(self) -> str:
-        """Directory of the schema files."""
         return f"{self.root}/schema"
 
     def schema_path(self, schema_id: int) -> str:
@@ -156,7 +155,6 @@ class TableLayout:
 
     @property
     def branches_dir(self) -> str:
-        """Directory that holds all branches."""
         return f"{self.location}/branch"
 
     def branch_dir(self, name: str) -> str:

@@ -48,7 +48,6 @@ class StatsCollector:
             column.add(values)
 
     def finish(self) -> SimpleStats:
-        """Statistics of everything that was added."""
         bounds = [column.bounds() for column in self._columns]
         counts = tuple(column.nulls if column.mode.counts else None for column in self._columns)
         return _encoded(bounds, counts, [type_.with_nullable(True) for type_ in self._types])

@@ -49,7 +49,6 @@ class TableStatistics:
 
 
 def encode_statistics(statistics: TableStatistics) -> bytes:
-    """UTF-8 JSON."""
     made = {
         "snapshotId": statistics.snapshot_id,
         "schemaId": statistics.schema_id,

@@ -55,7 +55,6 @@ def check_keys(spec: IngestSpec, key: tuple[str, ...], changes: DecodedMessages,
 
 
 def no_target(table: str, why: str) -> FixRequest:
-    """TS1420."""
     return FixRequest(
         "TS1420",
         f"changes cannot go into {table}",

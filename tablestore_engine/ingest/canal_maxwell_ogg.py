@@ -46,7 +46,6 @@ _DIGITS_MAX = 38
 
 
 def mysql_row(types: Mapping[str, str]) -> Mapping[str, WireType]:
-    """Of all columns of a table."""
     return {name: WireType(_type(text), Reading.TEXT) for name, text in types.items()}
 
 
@@ -94,7 +93,6 @@ class CanalJson:
     _wires: dict[tuple[tuple[str, str], ...], Mapping[str, WireType]] = field(default_factory=dict)
 
     def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:  # noqa: ARG002 - the key says nothing
-        """As MessageReader."""
         if value is None:
             return ChangeEvent(ignored=TOMBSTONE)
         message = object_of(parse_json(value), "the message")
@@ -154,7 +152,6 @@ class MaxwellJson:
     """Its values carry no types."""
 
     def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
-        """As MessageReader."""
         if value is None:
             return _maxwell_tombstone(key, names)
         message = object_of(parse_json(value), "the message")
@@ -198,7 +195,6 @@ class OggJson:
     """Its values carry no types."""
 
     def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:  # noqa: ARG002 - the key says nothing
-        """As MessageReader."""
         if value is None:
             return ChangeEvent(ignored=TOMBSTONE)
         message = object_of(parse_json(value), "the message")

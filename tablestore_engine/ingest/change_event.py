@@ -60,7 +60,6 @@ class ChangeEvent:
     unreadable: str | None = None
 
     def of_other_table(self) -> ChangeEvent:
-        """Nothing follows from it."""
         return replace(self, changes=(), ignored=OTHER_TABLE, is_truncate=False, unreadable=None)
 
 

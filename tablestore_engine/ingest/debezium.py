@@ -211,7 +211,6 @@ class DebeziumJson:
     _wires: dict[str, Wires] = field(default_factory=dict)
 
     def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
-        """As MessageReader."""
         key_row, key_wires = self._key(key)
         if value is None:
             return tombstone(key_row, key_wires, names)
@@ -314,7 +313,6 @@ class DebeziumAvro:
     _wires: dict[tuple[int, str], Wires] = field(default_factory=dict)
 
     def read(self, key: bytes | None, value: bytes | None, names: tuple[str, ...]) -> ChangeEvent:
-        """As MessageReader."""
         key_row, key_wires = (None, None) if key is None else self._record(key)
         if value is None:
             return tombstone(key_row, key_wires, names)

@@ -67,7 +67,6 @@ class DecodedMessages:
     untyped: dict[str, int] = field(default_factory=dict)
 
     def meet(self, table: str | None, number: int) -> None:
-        """A message of a source's table."""
         if table is not None:
             self.tables[table] = min(number, self.tables.get(table, number))
 

@@ -36,8 +36,6 @@ _Convert = Callable[[Sequence[Any]], pa.Array]
 
 @dataclass(frozen=True)
 class _DecodedRow:
-    """A row of a message that was read alone."""
-
     number: int
     change: Change
 

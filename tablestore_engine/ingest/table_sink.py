@@ -84,7 +84,6 @@ class TableSink:
 
     @property
     def identifier(self) -> Identifier:
-        """The table's name."""
         return Identifier.parse(self.spec.into)
 
     def look(self, source_id: str) -> SinkState:

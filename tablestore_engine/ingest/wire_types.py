@@ -52,8 +52,6 @@ _EXACT = Context(prec=200_000)  # more digits than a numeric of any database has
 
 
 class Reading(StrEnum):
-    """How a raw value is read."""
-
     PLAIN = "plain"  # as it is
     COUNT = "count"  # a number of units since 1970, or of a day
     CLOCK = "clock"  # units of a time → text, which keeps all digits, signs and more hours than a day has

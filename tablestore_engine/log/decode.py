@@ -177,7 +177,6 @@ def _columns(rows: Sequence[_Row], schema: TableSchema) -> pa.Table:
 
 
 def _columns_of(rows: Sequence[_Row], fields: Sequence[DataField]) -> pa.Table:
-    """Of rows that were written with one type."""
     record = rows[0].record if rows else None
     columns: dict[str, pa.Array] = {}
     for column in fields:

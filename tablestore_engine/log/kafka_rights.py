@@ -15,8 +15,6 @@ TRANSACTIONAL_PREFIX = "ts-"
 
 
 class Resource(StrEnum):
-    """As messages call it."""
-
     DATA = "the data topic"
     MARKER = "the marker topic"
     TRANSACTIONS = "the transactional ids ts-…"

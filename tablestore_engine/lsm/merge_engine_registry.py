@@ -28,8 +28,6 @@ from tablestore_engine.lsm.partial_update import make_partial_update
 
 @dataclass(frozen=True)
 class FirstRow:
-    """The oldest version wins."""
-
     newest_wins: bool = False
     keeps_stored: bool = True
     merges_lone: bool = False
@@ -37,7 +35,6 @@ class FirstRow:
     takes_retractions: bool = False
 
     def merge(self, versions: Versions) -> Merged:
-        """The oldest version of each key."""
         winners = versions.order[versions.starts]
         return Merged(winners, versions.retracts[winners])
 
@@ -58,7 +55,6 @@ class Deduplicate:
     takes_retractions: bool = True
 
     def merge(self, versions: Versions) -> Merged:
-        """The newest version of each key."""
         winners = versions.order[versions.ends]
         return Merged(winners, versions.retracts[winners])
 

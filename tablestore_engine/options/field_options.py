@@ -82,7 +82,6 @@ class FieldOptions:
         return tuple(one.strip() for one in (self._of(column, "nested-key") or "").split(",") if one.strip())
 
     def count_limit(self, column: str) -> int | None:
-        """Of nested_update."""
         found = self._of(column, "count-limit")
         return None if found is None else int(found)
 

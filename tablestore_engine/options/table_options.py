@@ -19,8 +19,6 @@ from tablestore_engine.options.field_options import AGGREGATE_FUNCTIONS
 
 
 class OptionType(StrEnum):
-    """How the text of an option is read."""
-
     STRING = "string"
     BOOLEAN = "boolean"
     INTEGER = "integer"
@@ -32,8 +30,6 @@ class OptionType(StrEnum):
 
 
 class Scope(StrEnum):
-    """Which part reads the option."""
-
     LAYOUT = "layout"  # where rows lie: cannot change once data exists
     MERGE = "merge"  # how versions of a row become one
     WRITE = "write"  # how files are written

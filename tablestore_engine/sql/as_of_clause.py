@@ -158,5 +158,4 @@ def _dotted_names(text: str) -> Iterator[tuple[tuple[str, ...], bool]]:
 
 
 def plain_words(text: str) -> frozenset[str]:
-    """Every single name of a text."""
     return frozenset(name_text(token) for token in significant(scan(text)) if token.is_name)

@@ -45,7 +45,6 @@ class Cursor:
 
     @property
     def done(self) -> bool:
-        """Whether every token is used."""
         return self.at >= len(self.tokens)
 
     def peek(self, ahead: int = 0) -> Token | None:
@@ -115,7 +114,6 @@ class Cursor:
         return name_text(token)
 
     def parts(self) -> tuple[str, ...]:
-        """A dotted name."""
         parts = [self.name()]
         while self.accept("."):
             parts.append(self.name())

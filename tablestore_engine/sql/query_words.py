@@ -63,7 +63,6 @@ class QueryWords:
 
     @property
     def is_at_end(self) -> bool:
-        """Whether every token was matched."""
         return self.at == len(self._tokens)
 
     def match(self, template: str) -> dict[str, Any] | None:

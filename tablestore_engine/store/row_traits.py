@@ -99,7 +99,6 @@ class RowTraits:
 
     @property
     def merge_engine_name(self) -> str:
-        """As the table spells it."""
         return self._stored("merge-engine", "deduplicate")
 
     @cached_property

@@ -127,7 +127,6 @@ class TableStore:
 
     @property
     def snapshots(self) -> SnapshotStore:
-        """Snapshot files of this branch."""
         return self.context.snapshots
 
     @property

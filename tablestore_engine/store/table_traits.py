@@ -261,7 +261,6 @@ class TableTraits(RowTraits):
 
     @cached_property
     def manifest_compression(self) -> str:
-        """Codec of manifests and their lists."""
         return self._options.text("manifest.compression")
 
     @cached_property

@@ -40,8 +40,6 @@ FindLog = Callable[[], FollowedLog | None]
 
 
 class ReadMode(StrEnum):
-    """Where changes come from."""
-
     FILE = "file"
     LOG = "log"
 

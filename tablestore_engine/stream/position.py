@@ -30,8 +30,6 @@ _VERSION = 1
 
 
 class Part(StrEnum):
-    """What of a snapshot is read."""
-
     FULL = "full"
     CHANGES = "changes"
     LOG = "log"
@@ -77,7 +75,6 @@ class Position:
     log: LogPlace | None = field(default=None, hash=False)
 
     def moved(self, rows: int, snapshot: Snapshot) -> Position:
-        """So many rows of its snapshot further."""
         return replace(self, rows=self.rows + rows, seen=Seen.of(snapshot))
 
     def after(self, snapshot: Snapshot) -> Position:

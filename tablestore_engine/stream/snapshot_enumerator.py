@@ -26,8 +26,6 @@ from tablestore_engine.stream.position import Position
 
 @dataclass(frozen=True)
 class SnapshotEnumerator:
-    """Of one table identity."""
-
     context: TableContext
 
     def next_snapshot(self, position: Position) -> Snapshot | None:

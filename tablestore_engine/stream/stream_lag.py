@@ -26,7 +26,6 @@ class StreamLag:
 
     @property
     def snapshots(self) -> int:
-        """How many were not taken."""
         return self.newest - self.at
 
     def seconds(self, now_ms: int) -> float:

@@ -66,7 +66,6 @@ class TableStream:
 
     @property
     def snapshot_id(self) -> int:
-        """The snapshot that it reads, or waits for."""
         return self._at.position.snapshot
 
     def commit(self, *, backward: bool = False) -> None:

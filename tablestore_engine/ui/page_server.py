@@ -74,7 +74,6 @@ class PageServer(ThreadingHTTPServer):
 
     @property
     def other_host(self) -> str:
-        """As people type it."""
         return f"localhost:{self.server_address[1]}"
 
     @property
@@ -108,7 +107,6 @@ class PageServer(ThreadingHTTPServer):
             super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:  # noqa: ANN401 - the base's signature
-        """The end of each connection."""
         with self._counting:
             self._open -= 1
         super().shutdown_request(request)

@@ -35,8 +35,6 @@ NO_STATE = f"{GROUPS}none"  # a position: there are too many groups
 
 @dataclass(frozen=True)
 class GroupStateFiles:
-    """Of the query that writes one table."""
-
     catalog: FilesystemCatalog
     table: Identifier
 

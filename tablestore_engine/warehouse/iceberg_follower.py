@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class IcebergMetadata:
-    """Over all tables of one warehouse."""
-
     catalog: FilesystemCatalog
     stores: OpenTables
     catalogs: IcebergCatalogs = field(default_factory=IcebergCatalogs)

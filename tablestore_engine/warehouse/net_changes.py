@@ -47,7 +47,6 @@ class NetChange:
         return "deleted" if self.after is None else "updated"
 
     def swapped(self) -> NetChange:
-        """The way back."""
         return NetChange(self.after, self.before)
 
 

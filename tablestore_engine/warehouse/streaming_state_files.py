@@ -44,8 +44,6 @@ _PACKS_MAX = 5
 
 @dataclass(frozen=True)
 class StreamingStateFiles:
-    """Of the query that writes one table."""
-
     catalog: FilesystemCatalog
     table: Identifier
 

@@ -140,14 +140,12 @@ class Warehouse:
 
     @cached_property
     def orphans(self) -> Orphans:
-        """Orphan files of all tables."""
         from tablestore_engine.warehouse.maintenance.orphan_cleanup import Orphans
 
         return Orphans(self.catalog)
 
     @cached_property
     def former_logs(self) -> FormerLogs:
-        """Logs of tables that are gone."""
         from tablestore_engine.warehouse.log.former_logs import FormerLogs
 
         return FormerLogs(self.catalog, self.logs)

@@ -28,8 +28,6 @@ _PORT = 9092
 
 
 class Trust(Enum):
-    """What a handshake showed."""
-
     TRUSTED = "trusted"
     UNKNOWN_CA = "unknown CA"
     EXPIRED = "out of its time"

@@ -65,7 +65,6 @@ class ClientConfig:
 
     @property
     def brokers(self) -> str:
-        """The addresses, for messages."""
         return self.properties["bootstrap.servers"]
 
     def redact(self, text: str) -> str:

@@ -124,7 +124,6 @@ _ALL = sorted({*KNOWN, *OF_ENGINE, *SAME_AS, *OF_JAVA, *_STORES})
 
 
 def is_client_key(key: str) -> bool:
-    """Whether a Kafka client has a setting of this name."""
     return key in _ALL
 
 

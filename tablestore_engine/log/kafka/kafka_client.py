@@ -53,7 +53,6 @@ class Reasons:
         self._seen: deque[KafkaError] = deque(maxlen=8)
 
     def __call__(self, error: KafkaError) -> None:
-        """The client's error callback."""
         self._seen.append(error)
 
     def find_login_failure(self) -> KafkaError | None:

@@ -115,12 +115,10 @@ class KafkaFollower:
 
     @property
     def log_id(self) -> str:
-        """The topic's id."""
         return self._data.topic_id
 
     @property
     def is_eventual(self) -> bool:
-        """As FollowedLog."""
         return self._log.settings.is_eventual
 
     @property
@@ -159,14 +157,12 @@ class KafkaFollower:
         return begin < high
 
     def ends(self) -> Place:
-        """As FollowedLog."""
         with _told(self._log.settings, "asking for the ends of the topic"):
             self._meet(self._partitions)
             found = self._log.find_ends(self._places())
         return {partition: end for (_, partition), end in found.items()}
 
     def beginnings(self) -> Place:
-        """As FollowedLog."""
         with _told(self._log.settings, "asking for the beginning of the topic"):
             self._meet(self._partitions)
             found = self._log.find_beginnings(self._places())
@@ -199,14 +195,12 @@ class KafkaFollower:
         return list(found.topics[self._log.settings.topic].partitions)
 
     def check_there(self, place: Place) -> None:
-        """As FollowedLog."""
         beginnings, ends = self.beginnings(), self.ends()
         for partition, offset in place.items():
             if not beginnings.get(partition, 0) <= offset <= ends.get(partition, 0):
                 raise self._gone(partition, offset)
 
     def read(self, start: Place, until: Place, rows_max: int, *, with_headers: bool = True) -> Messages:
-        """As FollowedLog."""
         with _told(self._log.settings, "reading the topic"):
             follow = self._open()
             self._meet(max(until, default=-1) + 1)
@@ -308,7 +302,6 @@ class KafkaFollower:
         return taken
 
     def decode(self, messages: Messages, schemas: Sequence[TableSchema]) -> pa.Table:
-        """As FollowedLog."""
         if not self._log.settings.client.registry:
             return decode_messages(messages, schemas, self._log.settings.formats)
         if self._registry is None:
@@ -318,7 +311,6 @@ class KafkaFollower:
         return decode_messages(messages, schemas, self._log.settings.formats, self._registry.find_schema)
 
     def close(self) -> None:
-        """As FollowedLog."""
         for consumer in (self._marker_consumer, self._follow.consumer if self._follow else None):
             if consumer is not None:
                 with suppress(KafkaException, RuntimeError):

@@ -100,7 +100,6 @@ class LogProducer:
         self._serve(self._producer.init_transactions, self._settings.client.delivery_s)
 
     def begin(self) -> None:
-        """Open a transaction."""
         self._handed = self._delivered = self._rows = 0
         self._first.clear()
         self._last.clear()

@@ -150,7 +150,6 @@ class KafkaSink(_TopicSink):
         return (self,)
 
     def takes(self, bucket: int) -> bool:
-        """As ChangelogShard."""
         return bucket < 0 or self.log.settings.has_partition(bucket)
 
     def check(self, latest_id: int, find_commit: FindCommit) -> int:
@@ -190,7 +189,6 @@ class KafkaSink(_TopicSink):
         return self._publisher
 
     def close(self) -> None:
-        """Give the producer up."""
         if self._publisher is not None:
             self._publisher.close()
             self._publisher = None

@@ -49,7 +49,6 @@ class MessageLimit:
 
 
 def message_limit(settings: LogSettings) -> MessageLimit:
-    """What the client of this log refuses."""
     size = int(settings.client.properties.get("message.max.bytes", _CLIENT_DEFAULT))
     return MessageLimit(settings.table, settings.topic, settings.mode, size, settings.formats)
 

@@ -50,7 +50,6 @@ class MessageRun:
         return len(self.offsets)
 
     def split(self, count: int) -> tuple[MessageRun, MessageRun]:
-        """The first ones, the others."""
         return self._cut(slice(count)), self._cut(slice(count, None))
 
     def _cut(self, part: slice) -> MessageRun:

@@ -46,7 +46,6 @@ class PublishProgress:
             self._next_ms = self._begun_ms + _FIRST_MS
 
     def sent(self, rows: int) -> None:
-        """So many more."""
         self._done += rows
         if self._meter is not None:
             self._meter.advance(rows)

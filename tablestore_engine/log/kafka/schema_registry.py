@@ -61,7 +61,6 @@ class SchemaRegistry:
         self.close()
 
     def close(self) -> None:
-        """Give the connection up."""
         self._client.close()
 
     def check_reachable(self) -> None:

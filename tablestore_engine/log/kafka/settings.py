@@ -78,7 +78,6 @@ class LogSettings:
 
     @property
     def own_partitions(self) -> tuple[int, ...]:
-        """What this publisher sends."""
         return tuple(range(self.shard, self.partitions, self.shards))
 
     @property

@@ -95,7 +95,6 @@ class TopicSource:
 
     @property
     def incarnation(self) -> str:
-        """The topic's id."""
         return self._topic_id
 
     def begin(self) -> str:

@@ -227,7 +227,6 @@ class _Work:
     started_ms: int = 0
 
     def begin(self) -> None:
-        """Open a transaction."""
         self.started_ms = self.session.log.runtime.now_ms()
         self.session.producer.begin()
         self.session.log.runtime.crash_point("log.begin")

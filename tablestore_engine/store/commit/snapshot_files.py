@@ -90,8 +90,6 @@ class DeltaFiles:
 
 @dataclass(frozen=True)
 class SnapshotFiles:
-    """Writes the metadata files of commits."""
-
     fileio: FileIO
     layout: TableLayout
     manifests: ManifestStore

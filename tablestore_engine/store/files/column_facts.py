@@ -29,7 +29,6 @@ class ColumnFacts:
 
     @property
     def is_all_null(self) -> bool:
-        """Whether no row has a value."""
         return self.nulls is not None and self.nulls >= self.rows
 
 

@@ -187,7 +187,6 @@ class DataFiles:
         return IndexedFacts(facts, columns, self.traits.embedded_index_bytes, write)
 
     def facts(self, *, level: int, source: int) -> FactsOf:
-        """What is asked of the rows of a file."""
         return FactsOf(self.schema, self.traits.stats_modes, level, source, self._creation_time)
 
     def _parquet_options(self, level: int, sample: pa.Table) -> dict[str, object]:

@@ -35,14 +35,11 @@ class FactsOf:
     creation_time: Callable[[], int]
 
     def collector(self) -> StatsCollector:
-        """For the columns of the table."""
         return StatsCollector([field.type for field in self.schema.fields], self.stats_modes)
 
 
 @dataclass
 class Counter:
-    """The next sequence number."""
-
     next: int
 
 

@@ -32,8 +32,6 @@ _MILLIS = 3
 
 
 class IndexBuilder(Protocol):
-    """Makes one index of one column of one file."""
-
     def add(self, column: pa.ChunkedArray) -> None:
         """The next values, NULL too."""
 

@@ -215,7 +215,6 @@ class OpenFile:
 
     @property
     def groups(self) -> range:
-        """Numbers of the row groups."""
         return range(len(self.parquet.group_starts) - 1)
 
     @cached_property

@@ -4,9 +4,9 @@ Steps      bytes → checksum → Arrow's metadata; on demand: first rows of row
 INVARIANT  data files never change, so a footer is right for ever. Whether the file is still there is asked when it is
            opened; its pages have checksums of their own.
 Memory     FooterCache.capacity_bytes of encoded footers; decoded ones are some five times larger.
-INVARIANT  bounds of row groups are used only where the physical and logical type of the file are those that the table's type has.
-           Any other combination has no bounds: FLOAT and DOUBLE (a NaN is in no bound, -0.0 may be), INT96, unsigned
-           integers, nanoseconds, decimals of another scale, bytes, CHAR, TIME, nested columns.
+INVARIANT  bounds of row groups are used only where the physical and logical type of the file are those that the table's
+           type has. Any other combination has no bounds: FLOAT and DOUBLE (a NaN is in no bound, -0.0 may be), INT96,
+           unsigned integers, nanoseconds, decimals of another scale, bytes, CHAR, TIME, nested columns.
 WHY        Spark lost rows of NaN under `x > 1` by skipping row groups. Writers also shorten the bounds of texts: they
            enclose the values and are no values themselves.
 INVARIANT  the facts are those of the columns as the reader's schema has them: by field id, partition columns as

@@ -98,7 +98,6 @@ class RollingWriter(Generic[P]):
             self.discard()
 
     def add(self, piece: P) -> None:
-        """The next rows."""
         rows = self._shape.arrange(piece)
         if rows.num_rows:
             both = [rows] if self._waiting is None else [self._waiting, rows]

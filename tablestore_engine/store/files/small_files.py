@@ -29,8 +29,6 @@ FILE_ROWS_MAX = SAMPLE_ROWS  # dictionaries are chosen by all rows of a file
 
 @dataclass(frozen=True)
 class EncodedFile:
-    """A file that is not written yet."""
-
     meta: DataFileMeta
     data: bytes
 

@@ -65,7 +65,6 @@ class StoredFile:
 
     @property
     def visible_rows(self) -> int:
-        """Rows that a reader returns."""
         return self.meta.row_count - self.dead_count
 
 

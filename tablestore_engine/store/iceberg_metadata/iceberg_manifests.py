@@ -27,7 +27,6 @@ def read_manifests(
 
 
 def remember(context: TableContext, described: Described) -> None:
-    """What was just written."""
     memory = context.manifests.memory
     for one in described.manifests:
         memory.put(one.facts.path, one.files, len(one.files) + 1)

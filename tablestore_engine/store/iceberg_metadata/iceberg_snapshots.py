@@ -110,8 +110,6 @@ class Described:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What the next snapshot begins with."""
-
     sequence: int
     row_id: int
 
@@ -287,7 +285,6 @@ class _View:
         return self.columns.of(self.entries[path])
 
     def bucket_of(self, path: str) -> BucketId:
-        """Of a data file."""
         return self.entries[path].partition, self.entries[path].bucket
 
 

@@ -172,8 +172,6 @@ def settle(
 
 
 class _Tally:
-    """What all steps did to the bucket."""
-
     def __init__(self, state: BucketState) -> None:
         self._state = state
         self.dead: dict[str, BitMap] = {}

@@ -31,8 +31,6 @@ class FoundConsumer:
 
 @dataclass(frozen=True)
 class ConsumerStore:
-    """The consumers of one branch of one table."""
-
     fileio: FileIO
     layout: TableLayout
     runtime: Runtime

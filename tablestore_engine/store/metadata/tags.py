@@ -23,8 +23,6 @@ TAG_PREFIX = "tag-"
 
 @dataclass(frozen=True)
 class TagStore:
-    """The tags of one branch of one table."""
-
     fileio: FileIO
     layout: TableLayout
     snapshots: SnapshotStore

@@ -114,8 +114,6 @@ def _is_named(one: TableFile, named: Named, dead: Collection[str]) -> bool:
 
 @dataclass(frozen=True)
 class _Look:
-    """What one pass saw."""
-
     orphans: tuple[TableFile, ...]
     left: Mapping[str, int]
 

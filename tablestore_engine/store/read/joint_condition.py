@@ -41,21 +41,18 @@ class BoundJoint:
         return tuple(name for name in self.schema.field_names if name in asked)
 
     def mask(self, rows: pa.Table) -> Mask:
-        """TRUE of all parts."""
         truth = np.ones(rows.num_rows, np.bool_)
         for part in self.parts:
             truth &= part.mask(rows)
         return truth
 
     def prune(self, files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
-        """What no part leaves out."""
         left = tuple(files)
         for part in self.parts:
             left = part.prune(left)
         return left
 
     def possible(self, sets: Sequence[FindFacts]) -> Sequence[bool]:
-        """What no part leaves out."""
         each = [part.possible(sets) for part in self.parts]
         return [all(answers) for answers in zip(*each, strict=True)]
 

@@ -40,7 +40,5 @@ class BoundCondition(Protocol):
 
 
 class RowCondition(Protocol):
-    """A condition as the caller wrote it."""
-
     def bind(self, schema: TableSchema) -> BoundCondition:
         """Over the columns of a schema. Raises FixRequest for what the columns do not allow."""

@@ -91,8 +91,6 @@ def find_stage(branch: str) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class Staging:
-    """The staged snapshots of one table."""
-
     context: TableContext
     committer: Committer
 

@@ -37,12 +37,10 @@ class LevelRanges:
     overlaps: int = 0
 
     def add(self, one: KeyRange) -> None:
-        """A file that came."""
         insort(self.ranges, one)
         self._count(bisect_left(self.ranges, one), 1)
 
     def remove(self, one: KeyRange) -> None:
-        """A file that is gone."""
         at = bisect_left(self.ranges, one)
         self._count(at, -1)
         self.ranges.pop(at)

@@ -74,7 +74,6 @@ class KeyFactsOfBlocks:
             self._kept.append(keys)
 
     def result(self) -> KeyFacts:
-        """Of all rows that were added."""
         numbers = None if self._low is None else (self._low, self._high)
         kept = pl.concat(self._kept) if self._kept else None
         return KeyFacts(self._rows, self._is_sorted, numbers, self._retracts, kept)

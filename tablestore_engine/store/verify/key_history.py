@@ -48,11 +48,9 @@ class FileTimes:
         self._all(at, 1, hidden)
 
     def remove(self, at: int, hidden: BitMap | None) -> None:
-        """It is live no longer."""
         self._all(at, -1, hidden)
 
     def change(self, at: int, before: BitMap | None, after: BitMap | None) -> None:
-        """It has another vector."""
         old, new = before or BitMap(), after or BitMap()
         self._some(at, -1, new - old)
         self._some(at, 1, old - new)

@@ -244,7 +244,6 @@ class _Keyed:
 
     @property
     def is_single(self) -> bool:
-        """Whether no key has a second row."""
         return len(self.firsts) == len(self.key)
 
 

@@ -86,7 +86,6 @@ class CompactionReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was due."""
         return not self.snapshot_ids
 
 

@@ -27,8 +27,6 @@ from tablestore_engine.warehouse.gate.failing_rows import FailingRows
 
 
 class Verdict(StrEnum):
-    """Outcome of a gating test."""
-
     GREEN = "green"
     RED = "red"
     ERROR = "error"

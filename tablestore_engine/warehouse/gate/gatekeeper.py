@@ -75,7 +75,6 @@ class Publication:
         return f"{self.staged.table} NOT published: {self._reason()}"
 
     def _reason(self) -> str:
-        """The error in one line."""
         return "; ".join(line.strip() for line in str(self.error).splitlines())
 
 

@@ -26,7 +26,6 @@ NAME, OWNER, POLICY, GATES, PARENTS, BATCHES = (
 
 
 def stage_properties(item: Staged) -> dict[str, str]:
-    """What is kept with the staged snapshot."""
     made = {
         NAME: item.name,
         OWNER: item.owner,

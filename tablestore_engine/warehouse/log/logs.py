@@ -287,7 +287,6 @@ class Logs:
             publisher.close()
 
     def close(self) -> None:
-        """Give all connections up."""
         for table_uuid in list(self._publishers):
             self._close_publisher(table_uuid)
 

@@ -111,7 +111,6 @@ class TablePublisher:
         return read_status(table, store, self.sink.look(), now_ms)
 
     def messages(self) -> list[LogMessage]:
-        """Every message that readers of the log see."""
         return self.sink.read()
 
     def rows(self, schema: TableSchema) -> pa.Table:
@@ -119,7 +118,6 @@ class TablePublisher:
         return self.sink.decode(self.sink.read(), schema)
 
     def close(self) -> None:
-        """Give connections up."""
         with self._lock:
             self.sink.close()
 

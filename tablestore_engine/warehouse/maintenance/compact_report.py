@@ -39,7 +39,6 @@ class CompactReport:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was due."""
         return not self.snapshot_ids
 
     @property

@@ -43,8 +43,6 @@ class _Looked:
 
 @dataclass(frozen=True)
 class Expiry:
-    """Over all tables of one warehouse."""
-
     stores: OpenTables
     logs: Logs
     partitions: PartitionExpiry

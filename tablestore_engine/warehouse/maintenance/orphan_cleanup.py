@@ -22,8 +22,6 @@ from tablestore_engine.store.orphan_files.clean_orphans import OrphanReport, Orp
 
 @dataclass(frozen=True)
 class Orphans:
-    """Over all tables of one warehouse."""
-
     catalog: FilesystemCatalog
 
     def of_table(self, identifier: Identifier, *, grace_ms: int, delete: bool) -> OrphanReport:

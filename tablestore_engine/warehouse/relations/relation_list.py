@@ -77,5 +77,4 @@ def find_view(catalog: FilesystemCatalog, identifier: Identifier) -> RelationInf
 
 
 def is_unpublished(seen: TableContext) -> bool:
-    """Whether it has staged snapshots only."""
     return seen.newest_snapshot() is None and bool(list_staged(seen))

@@ -329,7 +329,6 @@ class TableActions:
         return self._catalog.functions.list_names(database)
 
     def put_function(self, identifier: Identifier, function: FunctionDefinition) -> None:
-        """Create or replace."""
         self._warehouse.relations.put_function(identifier, function)
 
     def drop_function(self, identifier: Identifier) -> None:

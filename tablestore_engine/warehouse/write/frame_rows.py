@@ -82,7 +82,6 @@ class LargeFrame:
         return count_rows(self.frame, columns)
 
     def write(self, job: WriteJob, scratch: Callable[[], Path], /) -> Sequence[BucketChange]:
-        """By Spark tasks."""
         frame = self.frame
         if VIOLATION_COLUMN in frame.columns:
             frame = frame.drop(VIOLATION_COLUMN)

@@ -106,7 +106,6 @@ class StagedRows:
         return False
 
     def size_bytes(self) -> int:
-        """As the tasks counted them."""
         return sum(file.size for file in self.files)
 
     def count_groups(self, columns: Sequence[str]) -> int:
@@ -210,7 +209,6 @@ class StagedRows:
         return [f"{self.folder}/{self.new_name()}" for _ in range(count)]
 
     def _deal(self, dealt: Deal, shape: Shape, paths: Sequence[str], target: pa.Schema) -> None:
-        """Every row to the file of its group."""
         with ExitStack() as opened:
             outputs = [opened.enter_context(self.fileio.open_output(path)) for path in paths]
             writers = [opened.enter_context(_writer(output, target)) for output in outputs]

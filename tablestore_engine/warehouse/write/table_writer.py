@@ -170,7 +170,6 @@ class TableWriter:
         publishes: bool,
         chooses_buckets: bool,
     ) -> CommitReport | None:
-        """The table and its first snapshot."""
         try:
             schema = self._create_table(identifier, plan.schema, makes_database=True)
             self.stores.make_branch(identifier)
