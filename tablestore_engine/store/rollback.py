@@ -16,8 +16,6 @@ DANGER     snapshots that are in the log cannot be taken back: refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tablestore_engine.errors import FixRequest, NotFound
 from tablestore_engine.format.layout import KEEP_PREFIX, find_id
 from tablestore_engine.format.snapshot import Snapshot
@@ -29,11 +27,10 @@ from tablestore_engine.store.table_context import TableContext
 from tablestore_engine.store.table_traits import TableTraits
 
 
-def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], bool] | None = None) -> int:
+def roll_back(context: TableContext, snapshot_id: int) -> int:
     """Make `snapshot_id` the newest; the number of deleted snapshots.
 
-    Raises NotFound TS1302; RetryError TS1365; FixRequest TS1322 on tables with a log unless `confirm` says that it
-    may be.
+    Raises NotFound TS1302; RetryError TS1365; FixRequest TS1322 on tables with a log.
     """
     context.guard.check()
     target = context.snapshots.get(snapshot_id)
@@ -41,8 +38,7 @@ def roll_back(context: TableContext, snapshot_id: int, *, confirm: Callable[[], 
     if not later:
         _forget_kept(context)
         return 0
-    has_log = TableTraits(context.latest_schema()).has_log
-    if has_log and not (confirm is not None and confirm()):
+    if TableTraits(context.latest_schema()).has_log:
         raise FixRequest(
             "TS1322",
             f"{context.layout.location} cannot be rolled back to snapshot {snapshot_id}",

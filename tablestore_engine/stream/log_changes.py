@@ -206,13 +206,12 @@ class LogChanges:
     def _is_there(self, snapshot_id: int) -> bool:
         return snapshot_id == 0 or self._parts.snapshots.find(snapshot_id) is not None
 
-    def _position(self, place: LogPlace, base: LogBoundary, rows: int = 0) -> Position:
+    def _position(self, place: LogPlace, base: LogBoundary) -> Position:
         found = self._parts.snapshots.find(base.snapshot_id)
         return Position(
             table=self._parts.guard.identity or "",
             snapshot=base.snapshot_id,
             part=Part.LOG,
-            rows=rows,
             seen=None if found is None else Seen.of(found),
             log=place,
         )

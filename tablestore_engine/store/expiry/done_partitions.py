@@ -56,9 +56,7 @@ def mark_partitions(
     return tuple(marked)
 
 
-def mark_where(
-    context: TableContext, table: str, where: RowCondition | None, post: Post | None = None
-) -> tuple[str, ...]:
+def mark_where(context: TableContext, table: str, where: RowCondition | None) -> tuple[str, ...]:
     """Marks the partitions whose values `where` is TRUE of; None: those that are idle. Raises FixRequest TS1215,
     TS1217, NotFound TS1218 for a condition that no partition fulfils, before any is marked; and as mark_partitions.
     """
@@ -68,7 +66,7 @@ def mark_where(
         due = (
             frozenset() if newest is None else due_partitions(context, newest, replace(rule, on_commit=False))
         )
-        return mark_partitions(context, table, rule, due, post)
+        return mark_partitions(context, table, rule, due)
     picked = pick_partitions(context, newest, where)
     if not picked:
         raise NotFound(
@@ -77,7 +75,7 @@ def mark_where(
             why="the newest snapshot has no file in one",
             fix=f"correct the values: `tablestore system-table {table} partitions` lists them",
         )
-    return mark_partitions(context, table, rule, picked, post)
+    return mark_partitions(context, table, rule, picked)
 
 
 def mark_after_commit(context: TableContext, table: str, snapshot: Snapshot) -> tuple[str, ...]:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tablestore_engine.lsm.key_order import Index, Mask
 
 Part = tuple[int, int]
-WHOLE: Part = (0, 1)
 _TAKEN_SHARE = 16  # of so many rows one: fewer are taken by number
 
 
@@ -107,7 +106,7 @@ class FileReader:
         """All physical rows in file order, about `rows_max` at a time, and never the whole of a large file."""
         names, first = self.stored_names(file, columns, keep), 0
         with self._input(file) as parquet:
-            groups = part_of(len(parquet.group_starts) - 1, WHOLE)
+            groups = range(len(parquet.group_starts) - 1)
             for rows in _portions_of(parquet, names, rows_max, groups):
                 yield RowBlock(first, self.evolved(rows, file, columns, keep))
                 first += rows.num_rows
@@ -119,15 +118,11 @@ class FileReader:
         *,
         keep: Sequence[str] = (),
         rows_max: int,
-        part: Part = WHOLE,
         parallel: bool = False,
     ) -> Iterator[pa.Table]:
-        """The rows of read_visible, about `rows_max` at a time; no table is empty. `part` of its row groups: number and
-        count. Raises FixData TS1390 as well.
-        """
+        """The rows of read_visible, about `rows_max` at a time; no table is empty. Raises FixData TS1390 as well."""
         with self.open(file) as opened:
-            groups = list(part_of(len(opened.groups), part))
-            yield from opened.blocks(groups, columns, keep=keep, rows_max=rows_max, parallel=parallel)
+            yield from opened.blocks(opened.groups, columns, keep=keep, rows_max=rows_max, parallel=parallel)
 
     def read_positions(
         self,
@@ -385,10 +380,10 @@ def part_of(groups: int, part: Part) -> range:
 
 
 def _portions_of(
-    parquet: ParquetInput, names: Sequence[str], rows_max: int, groups: range, *, parallel: bool = False
+    parquet: ParquetInput, names: Sequence[str], rows_max: int, groups: range
 ) -> Iterator[pa.Table]:
     if names:
-        yield from parquet.read_portions(names, rows_max, groups, parallel=parallel)
+        yield from parquet.read_portions(names, rows_max, groups)
         return
     total = int(parquet.group_starts[groups.stop] - parquet.group_starts[groups.start])
     for first in range(0, total, rows_max):
