@@ -27,13 +27,15 @@ _KILL_SECONDS = 1.5  # a model that is killed has run at most so long
 @dataclass(frozen=True)
 class ModelRun:
     """One model in one batch. `strategy`, `why`: how it was computed, and for which reason not by a faster way;
-    `full_seconds`: of its full refresh in the same batch, if there was one.
+    `could`: it was restricted, or all rows were only cheaper. `full_seconds`: of its full refresh in the same batch, if
+    there was one.
     """
 
     model: str
     batch: int
     strategy: str
     why: str
+    could: bool
     seconds: float
     full_seconds: float | None
     keys_affected: int | None
@@ -156,7 +158,7 @@ class Play:
         strategy, why = way_of(own)
         self.played.runs.append(
             ModelRun(
-                model.name, number, strategy, why, round(own.seconds, 3),
+                model.name, number, strategy, why, could_restrict(own), round(own.seconds, 3),
                 None if twin is None else round(twin.seconds, 3),
                 own.facts.get("keys_affected"), own.facts.get("rows_affected") or 0, rows,
             )
@@ -178,6 +180,12 @@ def way_of(done: Done) -> tuple[str, str]:
     if strategy not in (ALL, "unknown") and not done.facts.get("keys_affected"):
         return NOTHING, why
     return strategy, why
+
+
+def could_restrict(done: Done) -> bool:
+    """Whether a run was restricted, or had a strategy besides all rows that was expected to be slower."""
+    expected = done.facts.get("seconds_expected") or {}
+    return way_of(done)[0] not in (ALL, "unknown") or set(expected) > {ALL}
 
 
 def play(feed: Feed, project: Project, settings: SparkSettings, **named: Any) -> Played:

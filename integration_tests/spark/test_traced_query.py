@@ -213,26 +213,34 @@ PROVEN = {
     ),
 }
 UNPROVEN = {
-    "rank of all rows": (
-        f"select id, row_number() over (order by amount, id) r from {S}",
-        "id",
-        "without PARTITION BY",
+    "first groups with ties": (
+        (
+            "select * from (select row_number() over (order by s desc) r, * from "
+            f"(select customer, sum(amount) s from {S} group by 1)) where r <= 3"
+        ),
+        "r",
+        "row_number()",
+    ),
+    "scalar subquery in group by": (
+        f"select amount > (select count(*) from {R}) is_more, count(*) n from {S} group by 1",
+        "is_more",
+        "subquery as a value",
     ),
     "limit": (
         f"select o.id, c.name from {S} o join (select * from {P} limit 3) c on c.id = o.customer",
         "id",
         "LIMIT",
     ),
-    "scalar subquery": (f"select id from {S} where amount > (select avg(amount) from {S})", "id", "subquery"),
-    "total as a join column": (
-        (
-            f"select o.id, t.customer from {S} o join (select customer, max(amount) m from {S} group by 1) t "
-            "on t.m = o.amount"
-        ),
-        "id,customer",
+    "scalar subquery of one of several rows": (
+        f"select id from {S} where amount > (select boss from {P} where id = 4)",
+        "id",
+        "subquery",
+    ),
+    "average of integers as key": (
+        f"select cast(avg(amount) as bigint) as a, customer from {S} group by customer",
+        "a",
         "aggregate",
     ),
-    "total as key": (f"select count(*) as n, customer from {S} group by customer", "n", "aggregate"),
     "ties": (
         f"select id, row_number() over (partition by customer order by amount) r from {S}",
         "id",

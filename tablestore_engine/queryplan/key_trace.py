@@ -11,6 +11,8 @@ PROOF   Change the occurrences one after the other. A step changes one occurrenc
         rows; a group or partition differs only if a row of it does; the other side of a join lies in "all rows".
         So each key whose rows differ is a row of the trace of an occurrence, and the union over all occurrences has
         every affected key. A few more keys do no harm.
+        A part of the plan whose changed rows are known exactly (signed_rows) counts as such a table: all tables in it
+        change in one step.
 INVARIANT  what has no proof raises Unproven with the clause; the caller compares all rows.
 """
 
@@ -18,21 +20,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from tablestore_engine.queryplan.known_columns import KnownColumns, conjuncts, expand_column, side_of
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
-from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
 from tablestore_engine.queryplan.plan_rules import KEEPS_LEFT, LIMITS, PASSED, PRESERVING, rows_of_nothing
-from tablestore_engine.queryplan.run_time import is_time, projection_path, row_references, values_of
+from tablestore_engine.queryplan.run_time import is_time, row_references, values_of
+from tablestore_engine.queryplan.split_nodes import find_projection, has_one_row
 from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
     Column,
     Either,
     Expanded,
     Matched,
+    NetChanges,
     OnChildren,
     OneRow,
     RowsOverTime,
+    RowsOverValue,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -59,26 +65,35 @@ class TracedPart:
 
 
 Take = Callable[[PlanNode, frozenset[int]], TracedPart]  # part() or rows() of a node
+Blocks = Mapping[Path, NetChanges | None]  # parts that count as tables → their changes, None: none
 
 
-def trace_keys(known: KnownColumns, occurrence: Occurrence, key: Sequence[int]) -> Step:
-    """Rows whose columns are exactly `key` (ExprIds of the root's columns). Raises Unproven."""
-    if occurrence.in_subquery:
-        raise Unproven("a subquery as a value (scalar, IN, EXISTS) that is not correlated by an equality")
-    columns = known.trace(known.root, occurrence)
-    for one in key:
-        if columns.get(one, "a column that the query does not use") is not None:
-            raise Unproven(str(columns.get(one, "a column that the query does not use")))
-    part = _Builder(known, occurrence).part(known.root, frozenset(key))
+def trace_keys(
+    known: KnownColumns,
+    occurrence: Occurrence,
+    key: Sequence[int],
+    blocks: Blocks | None = None,
+    next_identity: Callable[[], int] | None = None,
+) -> Step:
+    """Rows whose columns are exactly `key` (ExprIds of the root's columns). `next_identity`: of a column that steps
+    make, if `blocks` have some. Raises Unproven.
+    """
+    clause = known.clause(occurrence, key)
+    if clause is not None:
+        raise Unproven(clause)
+    builder = _Builder(known, occurrence, blocks or {}, next_identity or count(-1, -1).__next__)
+    part = builder.part(known.root, frozenset(key))
     return Select(part.step, tuple(Column(one, one) for one in key))
 
 
 class _Builder:
     """Of one occurrence. `needed` are known columns, always."""
 
-    def __init__(self, known: KnownColumns, occurrence: Occurrence) -> None:
-        self._known, self._occurrence = known, occurrence
-        self._fresh = 0
+    def __init__(
+        self, known: KnownColumns, occurrence: Occurrence, blocks: Blocks, next_identity: Callable[[], int]
+    ) -> None:
+        self._known, self._occurrence, self._blocks = known, occurrence, blocks
+        self._next_identity = next_identity
 
     # ---- the node of the occurrence and those above it -----------------------------------------------------
 
@@ -86,7 +101,9 @@ class _Builder:
         """Rows of the node that differ."""
         if node.path == self._occurrence.path:
             columns = tuple(sorted(self._occurrence.columns))
-            return TracedPart(ChangedRows(node.path, columns), frozenset(columns))
+            changes = self._blocks.get(node.path)
+            changed = ChangedRows(node.path, columns) if changes is None else _unsigned(changes)
+            return TracedPart(changed, frozenset(columns))
         side = side_of(node, self._occurrence)
         if node.kind == "Window":
             return self._partitions(node, needed)
@@ -124,6 +141,8 @@ class _Builder:
     def rows(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
         """All rows that the node had or has; a few more do no harm."""
         known = self._known
+        if node.path in self._blocks:
+            return _with_past(node, self._blocks[node.path])
         if node.path in {one.path for one in known.changed if not one.in_subquery}:
             return TracedPart(RowsWithPast(node.path), frozenset(output_ids(node)))
         if known.is_steady(node):
@@ -201,8 +220,8 @@ class _Builder:
         conditions = known.conditions(node, sides[left.path], sides[right.path])
         asked = _references(conditions)
         one = self._of(first, side)(first, own | (asked & set(output_ids(first))))
-        if side is not None and is_time(self._occurrence):
-            other = self._over_time(second, others)
+        if side is not None:
+            other = self._over_value(second, others | (asked & set(output_ids(second))))
         else:
             other = self.rows(second, others | (asked & set(output_ids(second))))
         return TracedPart(
@@ -210,17 +229,25 @@ class _Builder:
             one.columns | other.columns,
         )
 
-    def _over_time(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
-        """Rows beside the table of the time: those for which the time makes a difference, where that can be asked."""
-        projection = self._known.at(projection_path(self._occurrence))
+    def _over_value(self, node: PlanNode, needed: frozenset[int]) -> TracedPart:
+        """Rows beside a changed table: if that has one row, such as the time, those for which it makes a difference,
+        where that can be asked.
+        """
+        projection = find_projection(self._known.root, self._occurrence.path)
+        if projection is None or node is not projection.children[0].children[0]:
+            return self.rows(node, needed)
         asked, known = row_references(projection), self._known.rows(node)
-        if node is not projection.children[0].children[0] or any(
-            known.get(one, "") is not None for one in asked
-        ):
+        if any(known.get(one, "") is not None for one in asked):
             return self.rows(node, needed)
         rows = self.rows(node, needed | asked)
-        values = tuple(one.place for one in values_of(projection))
-        return TracedPart(RowsOverTime(rows.step, projection.path, values), rows.columns)
+        places = tuple(one.place for one in values_of(projection))
+        if is_time(self._occurrence):
+            return TracedPart(RowsOverTime(rows.step, projection.path, places), rows.columns)
+        changes = self._blocks.get(self._occurrence.path)
+        is_single = changes is not None and has_one_row(self._known.at(self._occurrence.path))
+        if changes is None or not is_single or not all(map(self._known.is_usable, values_of(projection))):
+            return rows
+        return TracedPart(RowsOverValue(rows.step, projection.path, places, changes), rows.columns)
 
     def _of(self, child: PlanNode, side: PlanNode | None) -> Take:
         return self.part if child is side else self.rows
@@ -301,9 +328,18 @@ class _Builder:
         columns = tuple(Column(one, below[one]) for one in sorted(needed))
         return TracedPart(Select(part.step, columns), needed)
 
-    def _next_identity(self) -> int:
-        self._fresh -= 1
-        return self._fresh
+
+def _unsigned(changes: NetChanges) -> Step:
+    return Select(changes, _kept(changes.columns))
+
+
+def _with_past(node: PlanNode, changes: NetChanges | None) -> TracedPart:
+    """Rows of a part of the plan that counts as a table."""
+    now = Stored(node.path)
+    if changes is None:
+        return TracedPart(now, frozenset(output_ids(node)))
+    rows = Either((Select(now, _kept(changes.columns)), _unsigned(changes)))
+    return TracedPart(rows, frozenset(changes.columns))
 
 
 def _either(parts: Sequence[TracedPart], needed: frozenset[int]) -> TracedPart:

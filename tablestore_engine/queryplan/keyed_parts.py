@@ -19,8 +19,9 @@ from tablestore_engine.queryplan.known_columns import KnownColumns, conjuncts
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
 from tablestore_engine.queryplan.order_dependence import find_order
-from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
 from tablestore_engine.queryplan.plan_rules import INNER, KEEPS_LEFT, LEAVES, PASSED
+from tablestore_engine.queryplan.split_nodes import has_one_row
 from tablestore_engine.queryplan.stable_values import EXACT_AGGREGATES
 
 Key = tuple[Expression, ...]
@@ -35,13 +36,18 @@ _SAFE_DIGITS = 28  # of a decimal: a sum of ten billion values has room, so no o
 
 
 class KeyedParts:
-    """Of one plan. `occurrences`: of its tables, those that changed at least."""
+    """Of one plan. `occurrences`: of its tables, those that changed at least. `has_whole`: all rows may be one part,
+    and the rows of windows are looked at (`unordered`).
+    """
 
-    def __init__(self, known: KnownColumns, occurrences: Sequence[Occurrence]) -> None:
-        self._known, self._occurrences = known, occurrences
+    def __init__(
+        self, known: KnownColumns, occurrences: Sequence[Occurrence], *, has_whole: bool = False
+    ) -> None:
+        self._known, self._occurrences, self._has_whole = known, occurrences, has_whole
+        self.unordered = set[Path]()  # windows whose rows must not be equal in ORDER BY, which nothing proves
 
     def find_key(self, node: PlanNode) -> tuple[Key, ...]:
-        """For each child its expressions for the same key, at least one. Raises NoDelta."""
+        """For each child its expressions for the same key; none: all rows are one part. Raises NoDelta."""
         if any(
             map(_is_product, node.walk())
         ):  # its conditions may stand above the node, which is evaluated alone
@@ -65,8 +71,10 @@ class KeyedParts:
     def check_window(self, node: PlanNode) -> None:
         """That equal rows give equal rows. Raises NoDelta."""
         found = find_order(node, self._occurrences)
-        if found is not None:
+        if found is not None and not self._has_whole:
             raise NoDelta(f"{found}, whose value depends on the order of equal rows")
+        if found is not None:
+            self.unordered.add(node.path)
         for one in node.expressions:
             if not self._known.is_usable(one, is_ordered=True):
                 raise NoDelta(f"{one.name or one.kind}, whose value does not follow from one partition")
@@ -98,7 +106,7 @@ class KeyedParts:
 
     def _own_key(self, expressions: Sequence[Expression], clause: str) -> Key:
         found = tuple(one for one in expressions if one.references)
-        if not found:
+        if not found and not self._has_whole:
             raise NoDelta(clause)
         for one in found:
             if not _is_key(self._known.type_of(one)):
@@ -146,7 +154,8 @@ class KeyedParts:
 
 
 def _is_product(node: PlanNode) -> bool:
-    return node.kind == "Join" and node.join_type in INNER and not node.fields.get("condition")
+    is_product = node.kind == "Join" and node.join_type in INNER and not node.fields.get("condition")
+    return is_product and not has_one_row(node.children[1])
 
 
 def typed_expressions(node: PlanNode) -> Iterator[Expression]:

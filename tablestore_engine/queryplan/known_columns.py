@@ -70,6 +70,18 @@ class KnownColumns:
             node = node.children[number]
         return node
 
+    def with_changed(self, changed: Iterable[Occurrence]) -> KnownColumns:
+        """The same, if these occurrences changed."""
+        return KnownColumns(self.root, changed, self._types, has_moving_time=self._has_moving_time)
+
+    def clause(self, occurrence: Occurrence, key: Iterable[int]) -> str | None:
+        """Why the key of rows that differ is not known; None: it is."""
+        if occurrence.in_subquery:
+            return "a subquery as a value (scalar, IN, EXISTS) that is not correlated by an equality"
+        columns = self.trace(self.root, occurrence)
+        clauses = (columns.get(one, "a column that the query does not use") for one in key)
+        return next((one for one in clauses if one is not None), None)
+
     # ---- what changed --------------------------------------------------------------------------------------
 
     def is_steady(self, node: PlanNode) -> bool:

@@ -25,7 +25,7 @@ class TableColumns:
 class Occurrence:
     """`path`: of its leaf; () in a subquery of an expression, which has no place in the tree of nodes.
 
-    `columns`: ExprId → name, of the columns that the query uses.
+    `columns`: ExprId → name, of the columns that the query uses, at least one.
     """
 
     path: Path
@@ -121,14 +121,18 @@ def _occurrences(
     for node in plan.walk():
         source = _table_of(node, tables)
         if source is not None:
-            columns = {
-                one.identity: one.name
-                for one in node.fields["output"]
-                if one.identity is not None and one.identity in used
-            }
-            yield Occurrence(() if in_subquery else node.path, source, columns, in_subquery)
+            yield Occurrence(() if in_subquery else node.path, source, _used(node, source, used), in_subquery)
         for subquery in node.subqueries:
             yield from _occurrences(subquery, tables, used, in_subquery=True)
+
+
+def _used(node: PlanNode, source: TableColumns, used: frozenset[int]) -> dict[int, str]:
+    """Of a leaf. If only its rows count, one column, of the primary key if there is one: an update changes no count."""
+    names = {one.identity: one.name for one in node.fields["output"] if one.identity is not None}
+    found = {one: name for one, name in names.items() if one in used}
+    first = source.primary_key[0].lower() if source.primary_key else ""
+    ordered = sorted(names.items(), key=lambda one: one[1].lower() != first)
+    return found or dict(ordered[:1])
 
 
 def _table_of(node: PlanNode, tables: Mapping[int, TableColumns]) -> TableColumns | None:

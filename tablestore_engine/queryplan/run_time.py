@@ -1,23 +1,18 @@
 """The time of the run in a query, as a table of one row: a change of the time is a change of that table.
 
-A node with `current_date()` and the like is split: a join with the table of the time below it, and a projection that
-computes the expressions which use the time, as columns. Then nothing else in the plan depends on the time, and proofs
-over changed tables hold for it as they are.
+A node with `current_date()` and the like is split (split_nodes). Then nothing else in the plan depends on the time, and
+proofs over changed tables hold for it as they are.
 
 CHANGE     which functions of the time a `changed_keys` model may use
-INVARIANT  a node, or a place in a node, that is not listed here is not split: its query has no proof, with the clause.
-PROOF      the table has one row in each state, so that a join with it keeps each row of the other side once.
+INVARIANT  a query with a node that is not split has no proof, with the clause.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 
-from tablestore_engine.queryplan.known_columns import conjuncts
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids, used_ids
-from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
-from tablestore_engine.queryplan.plan_rules import INNER
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
 
 RUN_TIME = "the time of the run"  # as the name of a table among those that a query reads
 FOLLOWED = {
@@ -26,22 +21,14 @@ FOLLOWED = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Split:
-    """The next step for one node. `values`: expressions that are computed below it, in its child `side`; else `above`:
-    conditions of an inner join that become a filter above it; else items of an Aggregate that use the time outside of
-    its functions are computed above it (`is_pulled`).
-    """
-
-    values: tuple[Place, ...] = ()
-    side: int = 0
-    above: tuple[Place, ...] = ()
-    is_pulled: bool = False
-
-
 def moving_name(expression: Expression) -> str | None:
     """The function of the time in an expression."""
     return next((FOLLOWED[one.kind] for one in expression.walk() if one.kind in FOLLOWED), None)
+
+
+def is_function(expression: Expression) -> bool:
+    """Whether it is a function of the time itself."""
+    return expression.kind in FOLLOWED
 
 
 def find_moving(root: PlanNode) -> tuple[PlanNode, ...]:
@@ -105,79 +92,6 @@ def row_references(projection: PlanNode) -> frozenset[int]:
 def time_joins(occurrences: Iterable[Occurrence]) -> frozenset[Path]:
     """The joins with the table of the time."""
     return frozenset(one.path[:-1] for one in occurrences if is_time(one) and not one.in_subquery)
-
-
-# ---- what is computed below a node -------------------------------------------------------------------------
-
-
-def split_node(node: PlanNode) -> Split | None:
-    """None: it is not known how. REQUIRES that it is one of `find_moving`."""
-    if any(part.plans for one in node.expressions if moving_name(one) for part in one.walk()):
-        return None
-    match node.kind:
-        case "Filter":
-            return Split(_places(one for one in conjuncts(node.fields["condition"]) if moving_name(one)))
-        case "Project":
-            items = (one.children[0] for one in node.fields["projectList"] if moving_name(one))
-            return Split(_places(items))
-        case "Generate":
-            inner = (child for one in node.fields["generator"] for child in one.children)
-            return Split(_places(one for one in inner if moving_name(one)))
-        case "Aggregate":
-            return _split_aggregate(node)
-        case "Join":
-            return _split_join(node)
-        case _:
-            return None
-
-
-def _split_join(node: PlanNode) -> Split | None:
-    """One side at a time."""
-    moving = [one for one in conjuncts(node.fields.get("condition", ())) if moving_name(one)]
-    for side, child in enumerate(node.children):
-        own = set(output_ids(child))
-        found = [one for one in moving if one.references <= own]
-        if found:
-            return Split(_places(found), side)
-    return Split(above=_places(moving)) if node.join_type in INNER else None
-
-
-def _split_aggregate(node: PlanNode) -> Split:
-    groups = node.fields["groupingExpressions"]
-    values = [one for one in groups if moving_name(one)]
-    for item in node.fields["aggregateExpressions"]:
-        found = list(_arguments(item, groups))
-        if None in found:
-            return Split(is_pulled=True)
-        values += [one for one in found if one is not None and one not in values]
-    return Split(_places(values))
-
-
-def _arguments(expression: Expression, groups: Iterable[Expression]) -> Iterator[Expression | None]:
-    """What of an item uses the time in each row; None: it does so outside of the functions."""
-    if not moving_name(expression) or any(expression.is_same(group) for group in groups):
-        return
-    if expression.kind in FOLLOWED:
-        yield None
-    elif expression.kind == "AggregateExpression":
-        function, *conditions = expression.children
-        yield from (one for one in (*function.children, *conditions) if moving_name(one))
-    else:
-        for child in expression.children:
-            yield from _arguments(child, groups)
-
-
-def pulled_parts(item: Expression, groups: Iterable[Expression]) -> Iterator[Expression]:
-    """What an item of an Aggregate is computed from above it: aggregate functions, grouping expressions, columns."""
-    if item.kind == "AggregateExpression" or item.is_attribute or any(item.is_same(one) for one in groups):
-        yield item
-    else:
-        for child in item.children:
-            yield from pulled_parts(child, groups)
-
-
-def _places(expressions: Iterable[Expression]) -> tuple[Place, ...]:
-    return tuple(one.place for one in expressions)
 
 
 _PLACES = {

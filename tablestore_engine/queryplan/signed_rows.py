@@ -30,6 +30,7 @@ from tablestore_engine.queryplan.occurrences import Occurrence, output_ids, used
 from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
 from tablestore_engine.queryplan.plan_rules import INNER, KEEPS_LEFT, LIMITS, PASSED
 from tablestore_engine.queryplan.run_time import is_time, projection_path, values_of
+from tablestore_engine.queryplan.signed_parts import Changes, SignedPart, Source
 from tablestore_engine.queryplan.trace_steps import (
     Column,
     Either,
@@ -57,55 +58,64 @@ CLAUSES = LIMITS
 _FIRST = -1  # the turn before that of all sources
 
 
-@dataclass(frozen=True)
-class SignedPart:
-    """Rows with these columns; the sign of a row is the product of the columns `signs`, +1 without any."""
-
-    step: Step
-    columns: frozenset[int]
-    signs: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class Changes:
-    """Changed rows of a table or of a node with a key, and the same under the opposite sign."""
-
-    rows: SignedPart
-    opposite: SignedPart
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where changed rows enter the linear part of a plan. `turn`: its number; an optional side is before the other."""
-
-    path: Path
-    turn: int
-    changes: Changes
-
-
 class SignedRows:
-    """Of one plan. `known.changed`: the occurrences that changed. `occurrences`: all of them.
+    """Of one plan. `known.changed`: the occurrences that changed. `occurrences`: all of them. `of_parts`: of parts of
+    the plan alone, in which totals and windows without PARTITION BY are evaluated over all rows.
 
     `netted`: nodes whose changed rows are compared by value, with the columns.
     """
 
-    def __init__(self, known: KnownColumns, occurrences: Sequence[Occurrence] = ()) -> None:
+    def __init__(
+        self, known: KnownColumns, occurrences: Sequence[Occurrence] = (), *, of_parts: bool = False
+    ) -> None:
         self._known = known
-        self._changed = sorted(known.changed, key=lambda one: one.path)
-        self._used = used_ids(known.root)
-        self._keys = KeyedParts(known, occurrences or known.changed)
+        changed = (one for one in known.changed if not (of_parts and one.in_subquery))  # those have no path
+        self._changed = sorted(changed, key=lambda one: one.path)
+        self._used = used_ids(known.root).union(*(one.columns for one in known.changed))
+        self._keys = KeyedParts(known, occurrences or known.changed, has_whole=of_parts)
         self._keyed: dict[Path, Changes] = {}
         self._below: dict[Path, Changes] = {}
         self.netted: dict[Path, tuple[int, ...]] = {}
         self._fresh = 0
+        if of_parts:
+            return
         for one in self._changed:
             if one.in_subquery:
                 raise NoDelta(
                     "a subquery as a value (scalar, IN, EXISTS) that is not correlated by an equality"
                 )
-        if any(part.kind == "OuterReference" for part in _parts_of(known.root)):
+        self._check(known.root)
+
+    def changes_in(self, node: PlanNode) -> NetChanges | None:
+        """Changed rows of a part of the plan, with all of its columns that the plan uses; None: no table in it changed.
+        Raises NoDelta.
+        """
+        self._check(node)
+        if not self.has_change(node):
+            return None
+        sources = list(self.entries(node))
+        is_own = len(sources) == 1 and sources[0][0] == node.path and node.children
+        step = (sources[0][1] if is_own else self._changes_of(node)).rows.step
+        assert isinstance(step, NetChanges), step
+        return step
+
+    def unordered_rows(self, path: Path) -> Iterator[tuple[Path, Step]]:
+        """(a window in a part of the plan, its new or changed old rows) that must not be equal in PARTITION BY and
+        ORDER BY, since the rows of the window would depend on their order. REQUIRES changes_in() of the part.
+        """
+        for one in sorted(self._keys.unordered):
+            if _is_within(one, path):
+                child = self._known.at(one).children[0]
+                yield one, Stored(child.path)
+                if self.has_change(child):
+                    keys = self._keys.find_key(self._known.at(one))
+                    parts = self._parts(self._known.at(one), keys, ())
+                    yield one, self._own_rows(child, keys[0], parts, is_old=True).step
+
+    def _check(self, node: PlanNode) -> None:
+        if any(part.kind == "OuterReference" for part in _parts_of(node)):
             raise NoDelta("a correlated subquery inside of another one, which is not a join in Spark's plan")
-        self._check_steady(known.root)
+        self._check_steady(node)
 
     def _check_steady(self, node: PlanNode) -> None:
         if self.has_change(node):
@@ -244,8 +254,9 @@ class SignedRows:
         return Changes(*found)
 
     def _columns(self, node: PlanNode) -> tuple[int, ...]:
-        """Those that the plan uses, each once."""
-        return tuple(sorted(self._used & set(output_ids(node))))
+        """Those that the plan uses, each once, or any one, if only rows count."""
+        output = output_ids(node)
+        return tuple(sorted(self._used & set(output))) or output[:1]
 
     # ---- a linear node over its children -------------------------------------------------------------------
 

@@ -107,6 +107,18 @@ class RowsOverTime:
 
 
 @dataclass(frozen=True)
+class RowsOverValue:
+    """Rows below the projection `node` for which one of its values is another over the old than over the new row of
+    `changes`, a part of the plan that has one row; none, where that did not change.
+    """
+
+    child: Step
+    node: Path
+    values: tuple[Place, ...]
+    changes: NetChanges
+
+
+@dataclass(frozen=True)
 class SignedChanges:
     """Changed rows of an occurrence, one for each row that is added or removed in `columns`, with the column `sign`: 1
     for added, -1 for removed rows; `is_opposite`: the reverse.
@@ -202,6 +214,8 @@ def read_paths(step: Step) -> frozenset[Path]:
             return read_paths(child)
         case RowsOverTime(child):
             return read_paths(child)
+        case RowsOverValue(child, _, _, changes):
+            return read_paths(child) | read_paths(changes)
 
 
 Step = (
@@ -215,6 +229,7 @@ Step = (
     | Either
     | Expanded
     | RowsOverTime
+    | RowsOverValue
     | SignedChanges
     | Signed
     | SignedExpand

@@ -45,6 +45,25 @@ class NetTable:
         schema = st.StructType([*self.schema.fields, _SIGN])
         return frame_of_rows(session, rows.append_column("n", signs), schema)
 
+    def states(self) -> tuple[list[str | None], list[str | None]] | None:
+        """Of a part with one row: its values as SQL, None for NULL, before and after. None: a value has no SQL."""
+        net = np.asarray(self.rows.column("n"))
+        assert sorted(net) == [-1, 1], "a part with other than one row"
+        found = []
+        for sign in (-1, 1):
+            row = self.rows.slice(int(np.flatnonzero(net == sign)[0]), 1)
+            texts: list[str | None] = []
+            for at, field in enumerate(self.schema.fields):
+                if row.column(at).null_count:
+                    texts.append(None)
+                    continue
+                known = PartKeys(row.select([at]), st.StructType([field])).texts(0)
+                if known is None:
+                    return None
+                texts.append(known[0])
+            found.append(texts)
+        return found[0], found[1]
+
 
 @dataclass(frozen=True)
 class NetColumns:

@@ -37,7 +37,8 @@ from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, output_ids
 from tablestore_engine.queryplan.plan_nodes import Place
-from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows
+from tablestore_engine.queryplan.signed_parts import SignedPart
+from tablestore_engine.queryplan.signed_rows import SignedRows
 from tablestore_engine.queryplan.trace_steps import Column, Signed
 from tablestore_engine.spark.collected_parts import Collect
 from tablestore_engine.spark.local_groups import local_contributions, local_net

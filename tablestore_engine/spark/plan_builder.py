@@ -29,6 +29,7 @@ from tablestore_engine.queryplan.trace_steps import (
     OneRow,
     RealRows,
     RowsOverTime,
+    RowsOverValue,
     RowsWhere,
     RowsWithPast,
     SameValue,
@@ -46,7 +47,7 @@ from tablestore_engine.spark.net_rows import net_rows, repeated_rows
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import each, expr_id
 from tablestore_engine.spark.plan_rows import PlanRows, TypedValues
-from tablestore_engine.spark.run_time_plan import Elapsed
+from tablestore_engine.spark.run_time_plan import Elapsed, differing_rows
 from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.spark_types import arrow_type
 
@@ -159,6 +160,14 @@ class PlanBuilder:
         made = frame_of_rows(self._inner.session, rows, schema, LOCAL_BYTES)._jdf.queryExecution().analyzed()
         return self._inner.local(attributes, made.data()) if made.nodeName() == "LocalRelation" else None
 
+    def ties(self, window: Path, rows: Step) -> DataFrame:
+        """A row, if two rows of the window are equal in PARTITION BY and ORDER BY."""
+        node = self._parts.node(window)
+        values = [*each(node.partitionSpec()), *(one.child() for one in each(node.orderSpec()))]
+        items = [self._inner.new_alias(one, f"v{at}") for at, one in enumerate(values)]
+        frame = self._inner.analyzed_frame(self._inner.project(items, self._plan(rows)))
+        return frame.groupBy(*frame.columns).count().where("count > 1").select("count").limit(1)
+
     def _plan(self, step: Step) -> Jvm:
         match step:
             case Stored(node):
@@ -178,6 +187,8 @@ class PlanBuilder:
                 return self._inner.filter(self._all(conditions), self._plan(child))
             case RowsOverTime(child, node, places):
                 return self._over_time(self._plan(child), node, places)
+            case RowsOverValue(child, node, places, changes):
+                return self._over_value(self._plan(child), node, places, changes)
             case Matched(left, right, conditions):
                 sides = self._plan(left), self._plan(right)
                 return self._inner.join(*sides, self._all(conditions) if conditions else None)
@@ -228,10 +239,37 @@ class PlanBuilder:
 
     def _over_time(self, rows: Jvm, projection: Path, places: Sequence[Place]) -> Jvm:
         assert self._elapsed is not None
-        output = self._parts.node((*projection, 0, 1)).output()
+        columns = each(self._parts.node((*projection, 0, 1)).output())
+        return self._elapsed.differs(columns, self._values(projection, places), rows)
+
+    def _over_value(self, rows: Jvm, projection: Path, places: Sequence[Place], changes: NetChanges) -> Jvm:
+        found = self._collected.rows(changes.child, partial(self.frame, changes.child))
+        if not found.rows.num_rows:
+            return self._inner.placeholder(rows.output())
+        states = found.states()
+        if states is None:
+            return rows
+        values = self._values(projection, places)
+        columns = {  # as they stand in the values
+            part.place: (self._parts.expression(part.place), changes.columns.index(part.identity))
+            for _, value in values
+            for part in value.walk()
+            if part.is_attribute and part.identity in changes.columns
+        }
+        old, new = (
+            [(one, self._inner.constant(texts[at], one)) for one, at in columns.values()] for texts in states
+        )
+        return differing_rows(self._inner, old, new, values, rows)
+
+    def _values(self, projection: Path, places: Sequence[Place]) -> list[tuple[Jvm, Expression]]:
+        """Without their names."""
         known = self._known.at(projection).fields["projectList"]
-        values = [(self._parts.expression(one).child(), known[one.item or 0].children[0]) for one in places]
-        return self._elapsed.differs(output, values, rows)
+        found = []
+        for one in places:
+            item, value = known[one.item or 0], self._parts.expression(one)
+            is_column = item.is_attribute
+            found.append((value if is_column else value.child(), item if is_column else item.children[0]))
+        return found
 
     def _named(self, frame: DataFrame, columns: Sequence[int], sign: int = 0) -> Jvm:
         """Columns of a frame under these ids, and its last one under that of the sign."""
@@ -247,6 +285,9 @@ class PlanBuilder:
 
     def _in_parts(self, plan: Jvm, values: Sequence[Jvm], parts: Step) -> Jvm:
         """Few keys are literals, by which files are pruned; several columns are joined besides."""
+        if not values:
+            changed = any(one.net.rows.num_rows for one in self._columns_of(parts))
+            return plan if changed else self._inner.placeholder(plan.output())
         keys = self._collected.keys(parts, lambda: self._columns_of(parts) or self.frame(parts))
         if not keys.rows.num_rows:
             return self._inner.placeholder(plan.output())

@@ -74,10 +74,17 @@ class PlanBuilderNodes(SparkInner):
         if not texts:
             assert or_null
             return is_null
-        parser = self._session._jsparkSession.sessionState().sqlParser()
-        listed = parser.parseExpression(f"v in ({', '.join(texts)})").list()
+        listed = self.parsed_value(f"v in ({', '.join(texts)})").list()
         found = self._expressions.In(value, listed)
         return self._expressions.Or(is_null, found) if or_null else found
+
+    def constant(self, text: str | None, attribute: Jvm) -> Jvm:
+        """Of SQL; None: NULL of the attribute's type."""
+        return self.null_of(attribute) if text is None else self.parsed_value(text)
+
+    def parsed_value(self, text: str) -> Jvm:
+        """A constant, of SQL."""
+        return self._session._jsparkSession.sessionState().sqlParser().parseExpression(text)
 
     def _sign(self, value: int) -> Jvm:
         return self._to_literal(value)

@@ -7,26 +7,25 @@ INVARIANT  what Spark's rule ComputeCurrentTime would replace besides is not kno
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from pyspark.sql import DataFrame
 
-from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode, read_plan
+from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode, read_plan
 from tablestore_engine.queryplan.run_time import (
-    Split,
     find_bare,
     find_moving,
-    pulled_parts,
-    split_node,
+    is_function,
+    moving_name,
     time_functions,
 )
+from tablestore_engine.queryplan.split_nodes import split_node
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.spark_internals import Jvm
+from tablestore_engine.spark.split_plan import SPLITS_MAX, Splitter
 
-_SPLITS_MAX = 200  # of one plan; each one reads the plan again
 _INLINE = (
     "FoldablePropagation",
     "ColumnPruning",
@@ -84,22 +83,34 @@ class Elapsed:
             items.append(self.inner.new_alias(self.inner.number(sign), "sign"))
         return self.inner.project(items, self.inner.one_row())
 
-    def differs(self, output: Jvm, values: Sequence[tuple[Jvm, Expression]], rows: Jvm) -> Jvm:
-        """Those of `rows` for which a value is another than before. `output`: columns of the table of the time."""
-        columns = [output.apply(at) for at in range(output.size())]
+    def differs(self, columns: Sequence[Jvm], values: Sequence[tuple[Jvm, Expression]], rows: Jvm) -> Jvm:
+        """Those of `rows` for which a value is another than before. `columns`: of the table of the time."""
         numbers = [number_of(str(one.name())) for one in columns]
         old = [(one, self.past[at]) for one, at in zip(columns, numbers, strict=True)]
         new = [(one, self.now[at]) for one, at in zip(columns, numbers, strict=True)]
-        own = frozenset(int(one.exprId().id()) for one in columns)
-        conditions = []
-        for value, known in values:
-            if not bool(self.inner.is_orderable(value)):
-                return rows  # a map: equal or not, each row counts
-            before, after = self.inner.with_parts(value, old), self.inner.with_parts(value, new)
-            differs = self.inner.negated(self.inner.same_value(before, after))
-            between = _Between(self.inner, own, old, new).of(value, known)
-            conditions.append(differs if between is None else self.inner.all_of([between, differs]))
-        return self.inner.filter(self.inner.any_of(conditions), rows)
+        return differing_rows(self.inner, old, new, values, rows)
+
+
+def differing_rows(
+    inner: PlanBuilderNodes,
+    old: Sequence[tuple[Jvm, Jvm]],
+    new: Sequence[tuple[Jvm, Jvm]],
+    values: Sequence[tuple[Jvm, Expression]],
+    rows: Jvm,
+) -> Jvm:
+    """Those of `rows` for which a value is another over the old than over the new values of columns of a table of one
+    row.
+    """
+    own = frozenset(int(column.exprId().id()) for column, _ in new)
+    conditions = []
+    for value, known in values:
+        if not bool(inner.is_orderable(value)):
+            return rows  # a map: equal or not, each row counts
+        before, after = inner.with_parts(value, old), inner.with_parts(value, new)
+        differs = inner.negated(inner.same_value(before, after))
+        between = _Between(inner, own, old, new).of(value, known)
+        conditions.append(differs if between is None else inner.all_of([between, differs]))
+    return inner.filter(inner.any_of(conditions), rows) if conditions else inner.placeholder(rows.output())
 
 
 @dataclass(frozen=True)
@@ -171,35 +182,17 @@ class RunTimes:
     # ---- split nodes ---------------------------------------------------------------------------------------
 
     def _split_all(self, plan: Jvm, root: PlanNode) -> Jvm:
-        for _ in range(_SPLITS_MAX):
-            found = next(
-                ((node, split) for node in find_moving(root) if (split := split_node(node)) is not None), None
+        splitter = Splitter(self._inner, self._leaves, self._table)
+        for _ in range(SPLITS_MAX):
+            splits = (
+                (node, split_node(node, is_function)) for node in find_moving(root) if not _has_plan(node)
             )
-            if found is None:
+            node, split = next((one for one in splits if one[1] is not None), (root, None))
+            if split is None:
                 break
-            plan = _with_node(plan, found[0].path, partial(self._split, *found), self._inner)
+            plan = splitter.split(plan, node, split)
             root = read_plan(str(plan.toJSON()))
         return plan
-
-    def _split(self, node: PlanNode, split: Split, at: Jvm) -> Jvm:
-        if split.is_pulled:
-            return self._pulled(at, node)
-        if split.above:
-            return self._filtered(at, split.above)
-        inner = self._inner
-        child = at.children().apply(split.side)
-        table = self._table()
-        columns = [(leaf, table.output().apply(number)) for number, leaf in enumerate(self._leaves)]
-        values = [_expression(at, place) for place in split.values]
-        made = [
-            inner.new_alias(inner.with_parts(one, columns), f"value{number}")
-            for number, one in enumerate(values)
-        ]
-        below = inner.project([*_each(child.output()), *made], inner.join(child, table, None))
-        pairs = [(old, new.toAttribute()) for old, new in zip(values, made, strict=True)]
-        children = [below if side == split.side else one for side, one in enumerate(_each(at.children()))]
-        above = inner.on_children(inner.with_own_expressions(at, pairs), children)
-        return above if node.kind in ("Project", "Aggregate") else inner.project(_each(at.output()), above)
 
     def _table(self) -> Jvm:
         """The placeholder of a table of the time of its own."""
@@ -209,56 +202,7 @@ class RunTimes:
         self.views.append((placeholder, row))
         return placeholder
 
-    def _filtered(self, at: Jvm, places: Sequence[Place]) -> Jvm:
-        """An inner join with some of its conditions above it."""
-        inner, moved = self._inner, [_expression(at, place) for place in places]
-        kept = [one for one in inner.conjuncts(at.condition().get()) if not _is_among(one, moved)]
-        left, right = _each(at.children())
-        return inner.filter(
-            inner.all_of(moved), inner.join(left, right, inner.all_of(kept) if kept else None)
-        )
 
-    def _pulled(self, at: Jvm, node: PlanNode) -> Jvm:
-        """An Aggregate with its functions alone, and a projection for the items that are computed from them."""
-        inner, groups = self._inner, node.fields["groupingExpressions"]
-        parts: list[tuple[Jvm, Jvm]] = []
-        for item in node.fields["aggregateExpressions"]:
-            for part in pulled_parts(item, groups):
-                value = _expression(at, part.place)
-                if not any(_is_among(value, [known]) for known, _ in parts):
-                    parts.append((value, inner.new_alias(value, f"part{len(parts)}")))
-        pairs = [(value, made.toAttribute()) for value, made in parts]
-        items = []
-        for one in _each(at.aggregateExpressions()):
-            value = inner.with_parts(one.child() if one.nodeName() == "Alias" else one, pairs)
-            items.append(inner.alias(value, one.name(), one.exprId()))
-        return inner.project(items, inner.aggregate(at, [made for _, made in parts]))
-
-
-def _with_node(plan: Jvm, path: Path, make: Callable[[Jvm], Jvm], inner: PlanBuilderNodes) -> Jvm:
-    """The plan with another node at a path."""
-    if not path:
-        return make(plan)
-    children = _each(plan.children())
-    children[path[0]] = _with_node(children[path[0]], path[1:], make, inner)
-    return inner.on_children(plan, children)
-
-
-def _expression(node: Jvm, place: Place) -> Jvm:
-    """Of the node itself."""
-    found = getattr(node, place.field)()
-    if place.item is not None:
-        found = found.apply(place.item)
-    elif place.field == "condition" and node.nodeName() == "Join":
-        found = found.get()
-    for number in place.below:
-        found = found.children().apply(number)
-    return found
-
-
-def _is_among(one: Jvm, others: Iterable[Jvm]) -> bool:
-    return any(bool(one.fastEquals(other)) for other in others)
-
-
-def _each(items: Jvm) -> list[Jvm]:
-    return [items.apply(number) for number in range(items.size())]
+def _has_plan(node: PlanNode) -> bool:
+    """Whether a subquery is in an expression that uses the time."""
+    return any(part.plans for one in node.expressions if moving_name(one) for part in one.walk())

@@ -1,7 +1,8 @@
 """The analyzed plan of a query in a normal form.
 
 The normal form has joins for correlated subqueries, aggregates for DISTINCT, joins for INTERSECT and EXCEPT, and no
-CTEs: Spark's own optimizer rules make it, each of which keeps the result. Tables of the warehouse are leaves.
+CTEs: Spark's own optimizer rules make it, each of which keeps the result. Totals as values are joins, too (split_plan).
+Tables of the warehouse are leaves.
 
 CHANGE     which nodes of Spark's plan a `changed_keys` proof reads
 INVARIANT  the rules are named one by one. None of them depends on the rows that are there now: what is proven of this
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 
 from pyspark.sql import DataFrame
 
@@ -30,12 +31,16 @@ from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import each, expr_id
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spark.spark_internals import Jvm
+from tablestore_engine.spark.split_plan import with_joined_scalars
 from tablestore_engine.sql.table_version import TableVersion, split_database
 
 Names = Mapping[tuple[str, str], Meaning | None]
-_RULES = (
+_FIRST = (
     "ReplaceIntersectWithSemiJoin", "ReplaceExceptWithAntiJoin", "RewriteExceptAll", "RewriteIntersectAll",
-    "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates", "RewritePredicateSubquery",
+    "ReplaceDistinctWithAggregate", "PullupCorrelatedPredicates",
+)  # fmt: skip
+_RULES = (
+    *_FIRST, "RewritePredicateSubquery",
     "RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery",
     "ReplaceDistinctWithAggregate",  # of subqueries, which are joins now
     # conditions of WHERE at the joins of a comma list, and each table beside one that a condition joins it with
@@ -53,7 +58,7 @@ class TracedPlan:
     ) -> None:
         self.inner = inner
         analyzed = frame._jdf.queryExecution().analyzed()
-        plan = inner.with_rules(inner.without_pipes(analyzed), _RULES)
+        plan = _normal_form(inner, inner.without_pipes(analyzed))
         self.is_deterministic = bool(plan.deterministic())
         self._views: list[tuple[Jvm, Jvm]] = []  # placeholder, what it stands for
         self.tables: dict[int, TableColumns] = {}
@@ -124,6 +129,20 @@ class TracedPlan:
         return PlanBuilder(
             self.inner, self.parts, self._views, known, changes, elapsed, CollectedParts(collect)
         )
+
+
+def _normal_form(inner: PlanBuilderNodes, plan: Jvm) -> Jvm:
+    """Subqueries inside of subqueries as joins first, as Spark has it, and joins for totals as values."""
+    if not plan.subqueriesAll().size():
+        return inner.with_rules(plan, _RULES)
+    plan = inner.with_rules(plan, _FIRST)
+    deep = [one for one in each(plan.subqueriesAll()) if one.subqueriesAll().size()]
+    if deep:
+        plan = inner.replaced(plan, [(one, _normal_form(inner, one)) for one in deep])
+    plan = inner.with_rules(plan, _RULES)
+    if plan.subqueriesAll().size():
+        plan = with_joined_scalars(inner, plan, partial(_normal_form, inner))
+    return plan
 
 
 def _table_views(plan: Jvm, names: Names) -> Iterator[tuple[Jvm, TableColumns]]:

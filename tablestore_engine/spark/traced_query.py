@@ -9,7 +9,7 @@ CRASH      nothing is written; a temporary view ends with the session.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -26,7 +26,6 @@ from tablestore_engine.catalog.resolved_names import (
     stored_texts,
 )
 from tablestore_engine.queryplan.equal_values import is_exact
-from tablestore_engine.queryplan.key_trace import Unproven, trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
@@ -34,6 +33,7 @@ from tablestore_engine.queryplan.order_dependence import find_shared_order
 from tablestore_engine.queryplan.plan_rules import find_unknown
 from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
 from tablestore_engine.queryplan.stable_values import has_known_chance
+from tablestore_engine.queryplan.trace_sources import find_sources
 from tablestore_engine.queryplan.trace_steps import Step, read_paths
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
@@ -185,13 +185,12 @@ class TracedQuery:
         known = self._known(self._plan, changed)
         joined: dict[str, set[str]] = {one.table: set() for one in changed}
         clauses: dict[str, str] = {}
-        for one in changed:
-            try:
-                step = trace_keys(known, one, self._ids(key))
-            except Unproven as unproven:
-                clauses.setdefault(one.table, unproven.clause)
-                continue
-            joined[one.table] |= self._read_by(step)
+        for source in find_sources(known, self.occurrences, self._ids(key)).all:
+            for one in source.occurrences:
+                if source.step is None:
+                    clauses.setdefault(one.table, source.clause)
+                else:
+                    joined[one.table] |= self._read_by(source.step)
         return tuple(
             FollowedInput(table, tuple(sorted(joined[table])), clauses.get(table)) for table in sorted(joined)
         )
@@ -218,29 +217,48 @@ class TracedQuery:
         try:
             frames, asserted, keys = list[DataFrame](), set[str](), list[LocalRowsOfSteps]()
             is_local = True  # keys of changed rows that the driver has, which are few
-            for one in changed:
-                try:
-                    step = trace_keys(known, one, self._ids(key))
-                except Unproven as unproven:
-                    if one.table.lower() not in stated:
-                        return AffectedKeys(None, 0, f"{unproven.clause} (over {one.table})")
-                    asserted.add(one.table.lower())
+            found = find_sources(known, self.occurrences, self._ids(key))
+            if clause := found.unproven(stated):
+                return AffectedKeys(None, 0, clause)
+            for tied in found.ties:
+                if self._rows_of(builder.ties(tied.window, tied.rows)).num_rows:
+                    return AffectedKeys(None, 0, "a window with rows that are equal in ORDER BY")
+            for one in found.all:
+                if one.step is None:
+                    asserted.add(one.occurrences[0].table.lower())
                     continue
-                found = local.rows([step], key)
-                if found is not None:
-                    keys.append(found)
+                known_keys = local.rows([one.step], key)
+                if known_keys is not None:
+                    keys.append(known_keys)
                     continue
-                frames.append(builder.frame(step).toDF(*key))
-                is_local &= not self._read_by(step)
+                frames.append(builder.frame(one.step).toDF(*key))
+                is_local &= not self._read_by(one.step)
             frames += [
                 self._asserted(relation_of(*inputs.ranges[one]), stated[one], key) for one in sorted(asserted)
             ]
             is_local &= not asserted and elapsed is None and inputs.are_few
             return self._collect(frames, keys, most, is_local=is_local)
+        except NoDelta as unknown:
+            return AffectedKeys(None, 0, unknown.clause)
         except (PySparkException, Py4JError) as error:
             check_connected()
             told = spark_errors.translate(error)
             return AffectedKeys(None, 0, f"affected keys that Spark cannot compute: {told.what}: {told.why}")
+
+    def plan_keys(
+        self, key: Sequence[str], changes: Mapping[str, TableVersion], affected_by: Collection[str]
+    ) -> tuple[str, tuple[str, ...]]:
+        """(why no keys are known that these changes affect, or empty; tables of the parts that are evaluated for them,
+        as often as they are there). `affected_by`: tables.
+        """
+        if self._plan is None:
+            return self.general_clause(key) or "", ()
+        changed = self._changed(ranges_of(changes), self._plan.since(changes.get(MOMENT)))
+        found = find_sources(self._known(self._plan, changed), self.occurrences, self._ids(key))
+        read = (
+            one.table for path in found.parts for one in self.occurrences if one.path[: len(path)] == path
+        )
+        return found.unproven({table.lower() for table in affected_by}), tuple(read)
 
     def plan_deltas(
         self, key: Sequence[str], changes: Mapping[str, TableVersion], *, has_state: bool

@@ -18,11 +18,11 @@ from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import TableColumns, find_occurrences, output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
+from tablestore_engine.queryplan.signed_parts import SignedPart
 from tablestore_engine.queryplan.signed_rows import (
     KEYED,
     LINEAR,
     LINEAR_SIDES,
-    SignedPart,
     SignedRows,
     Turns,
 )

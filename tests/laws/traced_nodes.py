@@ -245,6 +245,8 @@ def traced_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables)
             return [{one.identity: _source(root, one.source, row) for one in columns} for row in run(child)]
         case steps.RowsWhere(child, conditions):
             return [row for row in run(child) if all(_holds(root, one, row) for one in conditions)]
+        case steps.RowsOverValue(child, path, values, changes):
+            return _over_value(root, run(child), (path, values), run(changes), changes.sign)
         case steps.Matched(left, right, conditions):
             pairs = ({**one, **other} for one in run(left) for other in run(right))
             return [row for row in pairs if all(_holds(root, one, row) for one in conditions)]
@@ -254,6 +256,24 @@ def traced_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables)
             return [made for row in run(child) for made in over_row(node_at(root, path), row, numbers)]
         case _:
             return _signed_rows(root, step, before, after)
+
+
+def _over_value(
+    root: PlanNode,
+    rows: Sequence[Row],
+    places: tuple[Path, Sequence[Place]],
+    states: Sequence[Row],
+    sign: int,
+) -> list[Row]:
+    """Rows for which a value is another over the old than over the new row of a part with one row."""
+    if not states:
+        return []
+    assert sorted(one[sign] for one in states) == [-1, 1], "a part with other than one row"
+    old, new = sorted(states, key=lambda one: int(one[sign]))
+    values = [_expression(root, one) for one in places[1]]
+    return [
+        row for row in rows if any(value_of(one, row | old) != value_of(one, row | new) for one in values)
+    ]
 
 
 def _signed_rows(root: PlanNode, step: steps.Step, before: Tables, after: Tables) -> list[Row]:

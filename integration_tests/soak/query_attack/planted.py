@@ -18,8 +18,9 @@ import pyarrow.compute as pc
 from tablestore_engine.queryplan import key_trace, signed_rows
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
-from tablestore_engine.queryplan.signed_rows import SignedPart, SignedRows, Turns
-from tablestore_engine.queryplan.trace_steps import Stored
+from tablestore_engine.queryplan.signed_parts import SignedPart
+from tablestore_engine.queryplan.signed_rows import SignedRows, Turns
+from tablestore_engine.queryplan.trace_steps import RowsOverValue, Stored
 from tablestore_engine.spark import input_changes, local_changes, local_steps, merged_groups, traced_query
 from tablestore_engine.spark.changed_rows_text import ChangedKind
 from tablestore_engine.spark.collected_parts import CollectedParts, NetTable, PartKeys
@@ -66,6 +67,22 @@ def _without_past(right: Callable[..., Any]) -> Callable[..., Any]:
 def _without_single(right: Mapping[str, tuple[bool, bool]]) -> Mapping[str, tuple[bool, bool]]:
     """A join type that is not named is traced as an inner join."""
     return {name: kept for name, kept in right.items() if name != "LeftSingle"}
+
+
+def _no_effect(right: Callable[..., Any]) -> Callable[..., Any]:
+    """A total as a value is taken to make no difference for any row."""
+
+    def wrong(*given: Any) -> Any:
+        found = right(*given)
+        is_over = isinstance(found.step, RowsOverValue)
+        return replace(found, step=replace(found.step, values=())) if is_over else found
+
+    return wrong
+
+
+def _part_now(_: Callable[..., Any]) -> Callable[..., Any]:
+    """A part of the plan that counts as a table has the rows that it has now alone."""
+    return lambda node, changes: key_trace.TracedPart(Stored(node.path), frozenset(output_ids(node)))
 
 
 def _once(right: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,6 +193,8 @@ PLANTS: dict[str, Patch] = {
     "one-occurrence": (traced_query, "find_occurrences", _once),
     "no-extension": (key_trace, "PRESERVING", lambda _: {}),
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
+    "value-without-effect": (key_trace._Builder, "_over_value", _no_effect),
+    "part-is-now": (key_trace, "_with_past", _part_now),
     "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
     "every-second": (KeyedQuery, "evaluate", _every_second),
     "gone-keys-stay": (KeyedQuery, "_gone", _none_gone),
@@ -199,6 +218,8 @@ DELTAS = (*LOCAL, "one-sign", "old-is-new", "kept-extreme", "null-sum-is-zero", 
 CLAUSES = {
     "single-as-inner": "look-up in from",
     "no-total-row": "total beside",
+    "value-without-effect": "of results",
+    "part-is-now": "of results",
     **dict.fromkeys(DELTAS, "linear"),
 }
 

@@ -13,9 +13,11 @@ from integration_tests.soak.query_attack.heads import head, projection
 from integration_tests.soak.query_attack.joins import Names, join, pick_pairs, start
 from integration_tests.soak.query_attack.linear import linear
 from integration_tests.soak.query_attack.relation import Col, Ref, Rel, Traits
+from integration_tests.soak.query_attack.results import of_results
 from integration_tests.soak.query_attack.tables import TableDef
 
 LINEAR, TIME = 0.35, "time of the run"
+RESULTS = 0.25  # of the others
 # what stands for NULL in a key; the data has no such value
 _NONE = {"int": "-999", "bigint": "-999", "decimal": "-999.25", "string": "'~'", "date": "date '1900-01-01'",
          "real": "cast(-999 as double)", "real_group": "cast(-999 as double)"}  # fmt: skip
@@ -196,7 +198,12 @@ class Queries:
         """A query whose key is unique and never NULL."""
         rng = self.rng
         is_linear = rng.random() < self.linear
-        rel = linear(self._scope(0)) if is_linear else self.query(rng.choice((0, 1, 1, 2)))
+        if is_linear:
+            rel = linear(self._scope(0))
+        elif rng.random() < RESULTS:
+            rel = of_results(self._scope(0))
+        else:
+            rel = self.query(rng.choice((0, 1, 1, 2)))
         keys = [key for key in rel.keys if all(rel.col(one).type != "double" for one in key)]
         if not keys:
             rel = self._made_distinct(rel)

@@ -61,6 +61,13 @@ def test_deltas_of_a_large_join_are_estimated_by_the_tables_that_they_read() -> 
     assert seconds[0] < 0.25 < 1.4 < seconds[1]
 
 
+def test_keys_that_follow_from_parts_of_the_query_are_estimated_by_their_tables() -> None:
+    """A total that is evaluated before and after its changes reads its table."""
+    few, many = (RowCounts(10, 1_000_000, evaluated=rows) for rows in (0, 900_000))
+    seconds = [_history(FIRST).choose(FOLLOWING, sizes).seconds[KEYS] for sizes in (few, many)]
+    assert seconds[0] < 1.5 * seconds[0] < seconds[1]
+
+
 def test_the_faster_strategy_is_taken_where_both_have_run() -> None:
     """Also where it is faster by a fifth alone."""
     assert _way(_history(FIRST, *[(WHOLE, 1_000_000, 1.0), (KEYS, 500, 0.8)] * 2), 500) == KEYS

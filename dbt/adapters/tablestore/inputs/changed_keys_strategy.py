@@ -137,10 +137,13 @@ class _Strategies:
 
     def evaluate(self) -> Evaluation:
         """By the cheapest strategy that the query has; one that fails leaves the others."""
-        planned = self._planned()
-        possible = [way for way in self.query.affected.ways if planned is not None or way != Way.DELTAS]
-        while True:
-            choice = self.runs.choose(possible, () if planned is None else planned.reads)
+        planned, (unproven, parts) = self._planned(), self._planned_keys()
+        missing = {Way.DELTAS: planned is None, Way.KEYS: bool(unproven)}
+        possible = [way for way in self.query.affected.ways if not missing.get(way)]
+        if unproven and possible == [Way.WHOLE]:
+            return self._not_restricted(unproven)
+        while possible:
+            choice = self.runs.choose(possible, () if planned is None else planned.reads, parts)
             found: Evaluation | None = None
             if choice.way == Way.WHOLE:
                 found = Evaluation(cheaper=_reason(choice), state=self.state)
@@ -153,6 +156,20 @@ class _Strategies:
             if found is not None:
                 return replace(found, choice=choice, no_deltas=self.no_deltas)
             possible.remove(choice.way)
+        return self._not_restricted(unproven)
+
+    def _planned_keys(self) -> tuple[str, tuple[str, ...]]:
+        """(why there are no affected keys, or empty; tables of the parts of the query that are evaluated for them)."""
+        affected = self.query.affected
+        if Way.KEYS not in affected.ways:
+            return "", ()
+        by = [one for one in self.changes if affected.find(one) is not None]
+        return self.traced.plan_keys(affected.key, self.changes, by)
+
+    def _not_restricted(self, clause: str) -> Evaluation:
+        if self.query.affected.is_strict:
+            raise not_restricted(self.query.model, clause)
+        return Evaluation(clause, state=self.state, no_deltas=self.no_deltas)
 
     def _planned(self) -> PlannedDeltas | None:
         """None: there are no deltas."""
@@ -184,10 +201,8 @@ class _Strategies:
             return Evaluation(
                 cheaper=f"more than {most:,} keys are affected", keys=keys.count, state=self.state
             )
-        if keys.clause and affected.is_strict:
-            raise not_restricted(self.query.model, keys.clause)
         if keys.rows is None:
-            return Evaluation(keys.clause, state=self.state)
+            return self._not_restricted(keys.clause)
         made = self._evaluated(keys.rows)
         if not made.clause:
             return replace(_of_deltas(made, self.state), way=Way.KEYS, keys=keys.count, evaluated=keys.count)

@@ -30,14 +30,16 @@ class RunChoice:
     groups: int = 0
     begun_ms: int = 0
 
-    def choose(self, possible: Iterable[Way], joined: Iterable[str]) -> ChosenWay:
-        """`joined`: tables that deltas read beside the changes, as often as they do so."""
-        return self.history.choose(possible, self.sizes(joined))
+    def choose(self, possible: Iterable[Way], joined: Iterable[str], parts: Iterable[str] = ()) -> ChosenWay:
+        """`joined`: tables that deltas read beside the changes, as often as they do so; `parts`: those that affected
+        keys are looked for in besides.
+        """
+        return self.history.choose(possible, self.sizes(joined, parts))
 
-    def sizes(self, joined: Iterable[str] = ()) -> RowCounts:
+    def sizes(self, joined: Iterable[str] = (), parts: Iterable[str] = ()) -> RowCounts:
         """What a choice is made by, besides earlier runs."""
-        read = sum(self.rows.get(one, 0) for one in joined)
-        return RowCounts(self.changed, self.total, read, self.groups)
+        read, evaluated = (sum(self.rows.get(one, 0) for one in tables) for tables in (joined, parts))
+        return RowCounts(self.changed, self.total, read, self.groups, evaluated)
 
     @property
     def total(self) -> int:

@@ -37,13 +37,15 @@ _WAYS = {code: way for way, code in _CODES.items()}
 @dataclass(frozen=True)
 class RowCounts:
     """Rows by metadata. `changed`, `total`: of the inputs. `joined`: of those that deltas read beside the changes, as
-    often as they do so. `groups`: of the model.
+    often as they do so. `groups`: of the model. `evaluated`: of those in parts of the query that are evaluated to look
+    for affected keys.
     """
 
     changed: int = 0
     total: int = 0
     joined: int = 0
     groups: int = 0
+    evaluated: int = 0
 
 
 @dataclass(frozen=True)
@@ -187,8 +189,9 @@ def _guess(way: Way, sizes: RowCounts, whole: float) -> float:
     if way == Way.WHOLE:
         return whole
     rest = max(whole - _FIXED[Way.WHOLE], 0.0)
-    share = (sizes.changed + sizes.joined) / max(sizes.total, 1) if way == Way.DELTAS else _OF_ALL
-    return _FIXED[way] + min(share, 1.0) * rest
+    if way == Way.KEYS:
+        return _FIXED[way] + (_OF_ALL + sizes.evaluated / max(sizes.total, 1)) * rest
+    return _FIXED[way] + min((sizes.changed + sizes.joined) / max(sizes.total, 1), 1.0) * rest
 
 
 def most_keys(groups: int) -> int | None:
