@@ -29,7 +29,7 @@ from tablestore_engine.spi import FollowedDeltas, FollowedInput
 # begin of a clause → tip
 TIPS = {
     "a window whose PARTITION BY": "set affected_key to the columns of PARTITION BY",
-    "a window function without PARTITION BY": "add PARTITION BY, or rank in a model of its own",
+    "a window function without PARTITION BY": "add PARTITION BY, or compute the window in a model of its own",
     "GROUP BY or DISTINCT below": "make the inner GROUP BY a model of its own",
     "the result of an aggregate function": "make the inner GROUP BY a model of its own",
     "a join on the result of": "make the side with the aggregate or window function a model of its own",
