@@ -18,6 +18,7 @@ from integration_tests.soak.query_attack.heads import (
 from integration_tests.soak.query_attack.joins import join, pick_pairs, start
 from integration_tests.soak.query_attack.relation import From, Ref, Rel
 
+BY_KEY = "join by a key"
 _KINDS = ("inner", "inner", "inner", "inner", "left", "semi")
 
 
@@ -31,6 +32,8 @@ def linear(scope: Scope) -> Rel:
         rel = scope.base()
         pairs = pick_pairs(rng, found, rel)
         found = join(scope.names, found, rel, rng.choice(_KINDS), pairs) if pairs else found
+        if any(key <= {col.name for _, col in pairs} for key in rel.keys):
+            found = replace(found, traits=found.traits.add(BY_KEY))
     for _ in range(rng.choice((0, 0, 1, 2))):
         found = replace(found, where=(*found.where, condition(rng, found.refs)[0]))
     makers: tuple[Callable[[Scope, From], Rel], ...] = (

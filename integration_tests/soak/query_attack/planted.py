@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 
+from integration_tests.soak.query_attack.linear import BY_KEY
 from tablestore_engine.queryplan import key_trace, signed_rows
 from tablestore_engine.queryplan.occurrences import output_ids
 from tablestore_engine.queryplan.plan_nodes import PlanNode
@@ -78,11 +79,6 @@ def _no_effect(right: Callable[..., Any]) -> Callable[..., Any]:
         return replace(found, step=replace(found.step, values=())) if is_over else found
 
     return wrong
-
-
-def _part_now(_: Callable[..., Any]) -> Callable[..., Any]:
-    """A part of the plan that counts as a table has the rows that it has now alone."""
-    return lambda node, changes: key_trace.TracedPart(Stored(node.path), frozenset(output_ids(node)))
 
 
 def _once(right: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,7 +190,6 @@ PLANTS: dict[str, Patch] = {
     "no-extension": (key_trace, "PRESERVING", lambda _: {}),
     "single-as-inner": (key_trace, "PRESERVING", _without_single),
     "value-without-effect": (key_trace._Builder, "_over_value", _no_effect),
-    "part-is-now": (key_trace, "_with_past", _part_now),
     "no-total-row": (key_trace, "rows_of_nothing", lambda _: lambda _: 0),
     "every-second": (KeyedQuery, "evaluate", _every_second),
     "gone-keys-stay": (KeyedQuery, "_gone", _none_gone),
@@ -219,8 +214,8 @@ CLAUSES = {
     "single-as-inner": "look-up in from",
     "no-total-row": "total beside",
     "value-without-effect": "of results",
-    "part-is-now": "of results",
     **dict.fromkeys(DELTAS, "linear"),
+    "lost-partner": BY_KEY,
 }
 
 
