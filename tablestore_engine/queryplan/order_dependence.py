@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.known_columns import GroupingTypes, KnownColumns, is_grouped
 from tablestore_engine.queryplan.occurrences import Occurrence, TableColumns, output_ids
-from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, PlanNode, is_within
 from tablestore_engine.queryplan.plan_rules import LIMITS
 from tablestore_engine.queryplan.run_time import is_time, time_joins
 from tablestore_engine.queryplan.stable_values import order_dependent_name
@@ -94,7 +94,7 @@ def _owns_group(root: PlanNode, node: PlanNode, key: Sequence[int], types: Group
 
 def _has_total_order(node: PlanNode, occurrences: Sequence[Occurrence]) -> bool:
     """Whether PARTITION BY and ORDER BY have a primary key of the only table below, so that no two rows are equal."""
-    below = [one for one in occurrences if one.path[: len(node.path)] == node.path and not one.in_subquery]
+    below = [one for one in occurrences if is_within(one.path, node.path) and not one.in_subquery]
     inside, joins = [one for one in below if not is_time(one)], time_joins(below)
     others = (one for one in node.children[0].walk() if one.path not in joins)
     if len(inside) != 1 or any(one.kind not in _ROW_PRESERVING for one in others):

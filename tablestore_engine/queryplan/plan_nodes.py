@@ -17,6 +17,11 @@ from typing import Any
 Path = tuple[int, ...]
 
 
+def is_within(path: Path, above: Path) -> bool:
+    """Whether a node is another one, or lies below it."""
+    return path[: len(above)] == above
+
+
 @dataclass(frozen=True)
 class Place:
     """Of an expression: its node, the field of the node, the item of that field (None: the field is one expression),

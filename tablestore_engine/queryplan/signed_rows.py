@@ -27,7 +27,7 @@ from tablestore_engine.queryplan.keyed_parts import Key, KeyedParts
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids, used_ids
-from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, PlanNode, is_within
 from tablestore_engine.queryplan.plan_rules import INNER, KEEPS_LEFT, LIMITS, PASSED
 from tablestore_engine.queryplan.run_time import is_time, projection_path, values_of
 from tablestore_engine.queryplan.signed_parts import Changes, SignedPart, Source
@@ -104,7 +104,7 @@ class SignedRows:
         ORDER BY, since the rows of the window would depend on their order. REQUIRES changes_in() of the part.
         """
         for one in sorted(self._keys.unordered):
-            if _is_within(one, path):
+            if is_within(one, path):
                 child = self._known.at(one).children[0]
                 yield one, Stored(child.path)
                 if self.has_change(child):
@@ -149,7 +149,7 @@ class SignedRows:
 
     def has_change(self, node: PlanNode) -> bool:
         """Whether a table in it changed."""
-        return any(_is_within(one.path, node.path) for one in self._changed)
+        return any(is_within(one.path, node.path) for one in self._changed)
 
     # ---- where changed rows enter --------------------------------------------------------------------------
 
@@ -318,7 +318,7 @@ class Turns:
 
     def state(self, node: PlanNode, turn: int) -> SignedPart:
         """Rows of a node without that source: new rows of the sources before this turn, old rows of those after it."""
-        later = [one for one in self.sources if one.turn > turn and _is_within(one.path, node.path)]
+        later = [one for one in self.sources if one.turn > turn and is_within(one.path, node.path)]
         own = later[0] if later and later[0].path == node.path else None
         if len(later) == (0 if own is None else 1):
             now = SignedPart(Stored(node.path), frozenset(output_ids(node)))
@@ -377,10 +377,6 @@ def _parts_of(root: PlanNode) -> Iterator[Expression]:
 
 def _signs(parts: Sequence[SignedPart]) -> tuple[int, ...]:
     return tuple(sign for one in parts for sign in one.signs)
-
-
-def _is_within(path: Path, above: Path) -> bool:
-    return path[: len(above)] == above
 
 
 def _kept(columns: Sequence[int]) -> tuple[Column, ...]:

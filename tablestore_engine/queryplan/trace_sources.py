@@ -22,7 +22,7 @@ from tablestore_engine.queryplan.key_trace import trace_keys
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, TableColumns, output_ids
-from tablestore_engine.queryplan.plan_nodes import Path, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Path, PlanNode, is_within
 from tablestore_engine.queryplan.run_time import row_references
 from tablestore_engine.queryplan.signed_rows import SignedRows
 from tablestore_engine.queryplan.split_nodes import find_projection, has_one_row
@@ -157,7 +157,7 @@ class _Search:
 
     def _with_largest(self, chosen: _Paths, node: PlanNode) -> _Paths:
         """With the largest parts in a node that can be one."""
-        if any(_is_within(node.path, path) for path in chosen):
+        if any(is_within(node.path, path) for path in chosen):
             return chosen
         if _makes_columns(node) and (more := self._with(chosen, [node.path])) is not None:
             return more
@@ -170,7 +170,7 @@ class _Search:
         for path in more:
             if isinstance(self._changes_or_none(path), NoDelta):
                 return None
-            chosen = (*(one for one in chosen if not _is_within(one, path)), path)
+            chosen = (*(one for one in chosen if not is_within(one, path)), path)
         return chosen
 
     # ---- parts that count as tables ------------------------------------------------------------------------
@@ -208,8 +208,4 @@ def _makes_columns(node: PlanNode) -> bool:
 
 
 def _is_inside(occurrence: Occurrence, path: Path) -> bool:
-    return not occurrence.in_subquery and _is_within(occurrence.path, path)
-
-
-def _is_within(path: Path, above: Path) -> bool:
-    return path[: len(above)] == above
+    return not occurrence.in_subquery and is_within(occurrence.path, path)

@@ -103,7 +103,7 @@ def _is_of_dead_process(owner: bytes) -> bool:
 
 
 def _identity(pid: int) -> dict[str, object]:
-    """A process as no other has been or will be: its start time tells it from a later one with its id."""
+    """A process as no other has been or will be: its start time differs from that of a later one with its id."""
     return {"host": platform.node(), "pid": pid, "started": _start_time(pid)}
 
 

@@ -12,16 +12,16 @@ WHY        a hundred changed rows cost a job with shuffles, and a reading of all
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tablestore_engine.queryplan.known_columns import KnownColumns
+from tablestore_engine.queryplan.known_columns import KnownColumns, conjuncts
 from tablestore_engine.queryplan.occurrences import Occurrence, output_ids
-from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode
+from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, PlanNode, is_within
 from tablestore_engine.queryplan.plan_rules import INNER, PASSED
 from tablestore_engine.queryplan.run_time import is_time
 from tablestore_engine.queryplan.trace_steps import (
@@ -230,7 +230,7 @@ class LocalSteps:
     def find_leaf(self, node: PlanNode, ids: Mapping[int, Values]) -> _Wanted | None:
         """The leaf in a part of the plan whose whole primary key is among columns with known values."""
         for leaf in self._leaves.values():
-            if leaf.path[: len(node.path)] != node.path or is_time(leaf) or not leaf.source.primary_key:
+            if not is_within(leaf.path, node.path) or is_time(leaf) or not leaf.source.primary_key:
                 continue
             named = {leaf.columns[one].lower(): values for one, values in ids.items() if one in leaf.columns}
             key = [name.lower() for name in leaf.source.primary_key]
@@ -305,7 +305,7 @@ class _Join:
         """(sides of equalities of both children with the whole, other conditions)."""
         ids = [frozenset(output_ids(child)) for child in self._node.children]
         equal, rest = [], []
-        for one in _conjuncts(self._node.fields.get("condition", ())):
+        for one in conjuncts(self._node.fields.get("condition", ())):
             sides = one.children if one.kind == "EqualTo" else ()
             if len(sides) == 2 and all(side.references and not side.plans for side in sides):
                 if sides[0].references <= ids[0] and sides[1].references <= ids[1]:
@@ -322,7 +322,7 @@ def _is_known(step: Step, wanted: _Wanted | None) -> bool:
     """Whether its rows follow from changed rows and the wanted keys."""
     match step:
         case Stored(path):
-            return wanted is not None and wanted.path[: len(path)] == path
+            return wanted is not None and is_within(wanted.path, path)
         case OnChildren(_, (left, right)):  # one side is looked up by the other
             return _is_known(left, wanted) or _is_known(right, wanted)
         case Either(children) | OnChildren(_, children):
@@ -337,14 +337,6 @@ _NUMBER = 0  # no ExprId: rows of the given side, while they are joined
 
 def _numbered(rows: PlanRows, numbers: Numbers) -> PlanRows:
     return rows.of({**rows.columns, _NUMBER: TypedValues(pa.chunked_array([numbers]), "long")})
-
-
-def _conjuncts(conditions: Sequence[Expression]) -> Iterator[Expression]:
-    for one in conditions:
-        if one.kind == "And":
-            yield from _conjuncts(one.children)
-        else:
-            yield one
 
 
 def _has_equal(type_: object) -> bool:

@@ -30,6 +30,7 @@ from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.no_delta import NoDelta
 from tablestore_engine.queryplan.occurrences import Occurrence, find_occurrences, find_untracked, output_ids
 from tablestore_engine.queryplan.order_dependence import find_shared_order
+from tablestore_engine.queryplan.plan_nodes import is_within
 from tablestore_engine.queryplan.plan_rules import find_unknown
 from tablestore_engine.queryplan.run_time import RUN_TIME, find_unsplit, is_time
 from tablestore_engine.queryplan.stable_values import has_known_chance
@@ -256,7 +257,10 @@ class TracedQuery:
         changed = self._changed(ranges_of(changes), self._plan.since(changes.get(MOMENT)))
         found = find_sources(self._known(self._plan, changed), self.occurrences, self._ids(key))
         read = (
-            one.table for path in found.parts for one in self.occurrences if one.path[: len(path)] == path
+            one.table
+            for path in found.parts
+            for one in self.occurrences
+            if not one.in_subquery and is_within(one.path, path)
         )
         return found.unproven({table.lower() for table in affected_by}), tuple(read)
 
@@ -302,9 +306,7 @@ class TracedQuery:
         return {
             one.table
             for one in self.occurrences
-            if not one.in_subquery
-            and not is_time(one)
-            and any(one.path[: len(path)] == path for path in paths)
+            if not one.in_subquery and not is_time(one) and any(is_within(one.path, path) for path in paths)
         }
 
     def state(self, key: Sequence[str]) -> QueryState | None:

@@ -38,7 +38,7 @@ class DropStaged:
 
 @dataclass(frozen=True)
 class SayHeld:
-    """What stays unpublished: told once."""
+    """What stays unpublished: reported once."""
 
     items: tuple[Staged, ...]
     book: GateBook
@@ -179,7 +179,7 @@ def _to_drop(state: GateState, table: str, keep: str | None, *, for_batch: bool)
 
 
 def ended(state: GateState, holder: int) -> GateStep:
-    """The run ends: its unpublished staged snapshots are told, each once, after all other threads have published."""
+    """The run ends: after all other threads have published, what stays staged is reported once."""
     if taken := state.taken(holder):
         return GateStep(state, (Wait(taken),))
     held = tuple(item for item in state.book.staged if item.key in state.mine - state.told)

@@ -102,7 +102,7 @@ class PublishCoordinator:
     ) -> Staged | None:
         """How this model must be staged now, without the version, which the commit gives it; None: published at once.
 
-        `reads`: what its query has read. `batch`: the interval of a microbatch; unless it `begins` the table anew, it
+        `reads`: what its query has read. `batch`: the interval of a microbatch; unless it `begins` the table, it
         joins the batches that wait.
         """
         self._nodes = nodes
