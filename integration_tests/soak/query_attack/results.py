@@ -40,7 +40,11 @@ def _total(scope: Scope, kind: str) -> str:
     """A total of a type over some rows of a table, as a value; NULL of none, but for counts."""
     rng, rel, alias = scope.rng, scope.base(), scope.names.alias()
     values = [one.name for one in rel.cols if one.type == kind]
-    function = f"{rng.choice(('max', 'min'))}({alias}.{rng.choice(values)})" if values else literal(rng, kind)
+    function = (
+        f"{rng.choice(('max', 'min'))}({alias}.{rng.choice(values)})"
+        if values
+        else f"max({literal(rng, kind)})"
+    )
     if kind == "bigint" and (not values or rng.random() < 0.5):
         function = f"count(*) - {rng.randint(0, 4)}"
     refs = [Ref(f"{alias}.{one.name}", one) for one in rel.cols]
