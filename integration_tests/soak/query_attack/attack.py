@@ -28,7 +28,7 @@ class Attack:
     plant        an error to put into the adapter
     spark_each   every n-th comparison is made in Spark as well
     shrinks      so many findings are made small
-    stop_after   so many findings end the run
+    stop_after   so many findings end the run, at the end of a round
     record       projects that it has are not played again
     seconds      no project begins later
     linear       share of queries whose changes add up
@@ -67,7 +67,7 @@ class Attack:
         report.counts["queries"] += models
         report.counts["projects"] += 1
         try:
-            play(history, folder, report, spark_each=self.spark_each)
+            play(history, folder, report, self.spark_each, self.stop_after - known)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         if self.record is not None:

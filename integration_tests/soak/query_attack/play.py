@@ -11,6 +11,7 @@ INVARIANT  an error of Spark's ends the attack, but for one known error of its o
 from __future__ import annotations
 
 import re
+import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -53,6 +54,7 @@ class Play:
     report: Report
     moved: int = field(default=0, init=False)  # by which the session's function adds
     spark_each: int = 1  # every n-th comparison is made in Spark as well
+    stop_after: int = sys.maxsize  # findings: no round begins later
     alive: dict[str, Model] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -70,7 +72,7 @@ class Play:
             self.world.create(table.name, self.history.rows[table.name])
         self._round(0)
         for number, steps in enumerate(self.history.rounds, 1):
-            if not self.alive:
+            if not self.alive or len(self.report.findings) >= self.stop_after:
                 return
             for step in steps:
                 self.world.apply(step)
@@ -264,7 +266,9 @@ def warehouse(folder: Path) -> Iterator[Engine]:
     reset_adapters()  # type: ignore[no-untyped-call]
 
 
-def play(history: History, folder: Path, report: Report, *, spark_each: int = 1) -> None:
-    """All rounds of a history."""
+def play(
+    history: History, folder: Path, report: Report, spark_each: int = 1, stop_after: int = sys.maxsize
+) -> None:
+    """All rounds of a history, or until it has so many findings."""
     with warehouse(folder) as engine:
-        Play(history, engine, folder, report, spark_each=spark_each).run()
+        Play(history, engine, folder, report, spark_each=spark_each, stop_after=stop_after).run()
