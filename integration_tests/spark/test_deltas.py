@@ -326,13 +326,17 @@ IN_PARTS = {
 }
 FOLLOWED |= IN_PARTS
 NESTED = {  # their keys are evaluated by the statement, not by one job
+    "no row of a collated text": (
+        f"select id, length(n) as n from (select id, name collate utf8_lcase as n from {P} where boss < 0)",
+        "id",
+    ),
     "a correlated subquery inside of another one": (
         (
             f"select id from {P} where id in (select customer from {S} o where amount >= "
             f"(select max(amount) from {S} i where i.product = o.product))"
         ),
         "id",
-    )
+    ),
 }
 
 

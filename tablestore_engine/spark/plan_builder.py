@@ -49,7 +49,6 @@ from tablestore_engine.spark.plan_expressions import each, expr_id
 from tablestore_engine.spark.plan_rows import PlanRows, TypedValues
 from tablestore_engine.spark.run_time_plan import Elapsed, differing_rows
 from tablestore_engine.spark.spark_internals import Jvm
-from tablestore_engine.spark.spark_types import arrow_type
 
 LOCAL_BYTES = 32 << 20  # of rows over which the optimizer evaluates expressions
 # table, names of columns, which changed rows → the analyzed plan of its changes
@@ -130,11 +129,6 @@ class PlanBuilder:
         ]
         frame = self._inner.analyzed_frame(self._inner.project(items, below))
         fields = frame.schema.fields
-        if not rows.count:
-            return [
-                TypedValues(pa.chunked_array([], arrow_type(one.dataType)), one.dataType.jsonValue())
-                for one in fields
-            ]
         found = known_rows(frame)
         if found is None or found.num_rows != rows.count:
             return None
