@@ -16,9 +16,10 @@ How Spark runs plans, by suite. "Interpreted": without generated code and adapti
 suite                                       make test, pytest            make test-nightly
 adapter, spark, kafka, ingest, s3, ui,      interpreted                  as users run
 kills, cluster, pipelines, docs, demo
+packaging                                   (starts no Spark)            as users run
 conformance; soak's attack of queries       interpreted, by their own    interpreted, by their own
                                             settings (many queries)      settings
-interop, packaging                          as users run                 as users run
+interop                                     as users run                 as users run
 spark/test_product_settings                 both, and compares           both, and compares
 """
 
@@ -40,11 +41,11 @@ from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, 
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
 from tests.garbage import collect_less, collect_no_more, collect_young
-from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 
 HERE = Path(__file__).parent
 _INTERPRETED_SUITES = {
     *("adapter", "spark", "kafka", "ingest", "s3", "ui", "kills", "cluster", "pipelines", "docs", "demo"),
+    *("soak", "packaging", "conformance"),
 }
 _OPTIONS_VARIABLE = "SPARK_SUBMIT_OPTS"  # every JVM of Spark reads it
 _FEW_COMPILERS = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -Xmn512m -Dspark.buffer.pageSize=1m"

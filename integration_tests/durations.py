@@ -21,12 +21,6 @@ def read_durations(suite: ET.Element) -> dict[str, float]:
     }
 
 
-def read_processor(suite: ET.Element) -> float:
-    """Processor seconds that its conftest noted; 0 of a suite that ended before."""
-    noted = suite.find("properties/property[@name='processor']")
-    return 0.0 if noted is None else float(noted.get("value", "0"))
-
-
 def read_kept(path: Path) -> dict[str, float]:
     """Seconds of each suite in its last run; empty without a file that can be read."""
     try:

@@ -40,44 +40,54 @@ ROOT = Path(__file__).resolve().parent.parent
 CHECKS: dict[str, list[str]] = {
     "format": ["ruff", "format", "--quiet", "--check", "."],
     "lint": ["ruff", "check", "--quiet", "."],
-    "types": ["mypy"],
+    # a clone without a cache fills none: no run after it would use it
+    "types": ["mypy", *(() if (ROOT / ".mypy_cache").exists() else ("--cache-dir=/dev/null",))],
     "layers": ["python", "-m", "tests.house.layers"],
     "spelling": ["codespell"],
 }
+TOGETHER = ("pipelines", "conformance", "docs", "kills", "demo", "soak", "ingest", "packaging")
 # Longest first, as in a quiet run; once durations are kept, by them. What stands after the path is pytest's.
 SUITES: dict[str, list[str]] = {
     "unit": ["tests", "-m", "not nightly"],
     "adapter": ["integration_tests/adapter", "-m", "not nightly"],
     "spark": ["integration_tests/spark", "-m", "not nightly"],
     "kafka": ["integration_tests/kafka", "-m", "not nightly"],
+    # one process, one JVM, one broker and one start of pytest for suites that need little of each (decision 0174)
+    "together": [
+        *(f"integration_tests/{name}" for name in TOGETHER),
+        *("-m", "not whole and not nightly"),
+    ],
     "interop": ["integration_tests/interop", "-m", "not nightly"],
-    "pipelines": ["integration_tests/pipelines", "-m", "not nightly"],
     # its first run on a machine compiles the server: minutes
     "s3": ["integration_tests/s3", "-m", "not nightly"],
-    "conformance": ["integration_tests/conformance", "-m", "not whole"],
-    "docs": ["integration_tests/docs", "-m", "not nightly"],
-    "kills": ["integration_tests/kills", "-m", "not whole and not nightly"],
-    "demo": ["integration_tests/demo", "-m", "not nightly"],
-    "soak": ["integration_tests/soak", "-m", "not nightly"],
-    "ingest": ["integration_tests/ingest", "-m", "not nightly"],
     "cluster": ["integration_tests/cluster", "-m", "not nightly"],
     # a real browser; as root on Debian it installs Chromium
     "ui": ["integration_tests/ui", "-m", "not nightly"],
-    "packaging": ["integration_tests/packaging", "-m", "not nightly"],
 }
+STATEMENTS = "integration_tests/soak/test_statement_attack.py"
+TWO_HUNDRED_DAYS = (
+    "integration_tests/pipelines/test_pipelines.py::test_tpcdi_models_are_right_over_two_hundred_days"
+)
 NIGHTLY: dict[str, list[str]] = {
-    **{name: [f"integration_tests/{name}", "-m", "nightly"] for name in ("interop", "packaging")},
+    "interop": ["integration_tests/interop", "-m", "nightly"],
+    "packaging": ["integration_tests/packaging"],
     # every test, also those of the day: here Spark runs as users run it (conftest.py)
     **{
         name: [f"integration_tests/{name}"]
-        for name in (
-            *("kafka", "adapter", "spark", "ingest", "s3", "soak", "ui", "cluster", "pipelines"),
-            *("docs", "demo"),
-        )
+        for name in ("kafka", "adapter", "spark", "ingest", "s3", "ui", "cluster", "docs", "demo")
+    },
+    # hours in all: parts that each end within two
+    "soak": ["integration_tests/soak", f"--ignore={STATEMENTS}"],
+    "statements": [STATEMENTS],
+    "pipelines": ["integration_tests/pipelines", "-k", "not two_hundred_days"],
+    **{
+        f"pipelines {target}": [f"{TWO_HUNDRED_DAYS}[{target}]"]
+        for target in ("dev", "deltas", "affected_keys")
     },
     "kills": ["integration_tests/kills", "--ignore=integration_tests/kills/test_killed_writers.py"],
     "killed writers": ["integration_tests/kills/test_killed_writers.py"],
-    "unit": ["tests"],
+    "unit": ["tests/unit"],
+    "laws": ["tests", "--ignore=tests/unit"],
     "store unit": [
         *("tests/unit/store", "tests/unit/api", "tests/unit/catalog", "tests/unit/ingest", "tests/unit/log"),
         *(
@@ -113,7 +123,7 @@ class Outcome:
     """What one suite did; `passed`, `failed`, `skipped` are tests, `seconds` wall time.
 
     `failures`: each failed test with the beginning and the end of its error; `waited`: seconds until a job was free
-    for the suite; `tests`: seconds of each; `processor`: seconds of the suite's processes.
+    for the suite; `tests`: seconds of each; `processor`: seconds of all processes that the suite started.
     """
 
     name: str
@@ -170,8 +180,9 @@ def _run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
     """One pytest process; its counts come from the JUnit file it writes, its output in one piece if `together`."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        report, log = Path(folder) / "report.xml", Path(folder) / "output.txt"
-        command = [*_runner(name), *arguments, f"--junitxml={report}", "--durations=5"]
+        report, log, used = (Path(folder) / one for one in ("report.xml", "output.txt", "processor"))
+        counted = [sys.executable, "-m", "tests.processor_time", str(used)]
+        command = [*counted, *_runner(name), *arguments, f"--junitxml={report}", "--durations=5"]
         environment = dict(os.environ)
         if name.startswith(OVER_STORE):
             environment.pop(NIGHTLY_VARIABLE, None)
@@ -183,6 +194,8 @@ def _run_suite(name: str, arguments: list[str], together: bool) -> Outcome:
             print(f"\n=== {name}", flush=True)
             done = run()
         outcome = _read_outcome(name, report, done.returncode, time.monotonic() - started)
+        if used.exists():  # a suite that was killed from outside has none
+            outcome = replace(outcome, processor=float(used.read_text()))
         if together:
             with _SHOW:
                 print(f"\n=== {name}\n{log.read_text(errors='replace')}", flush=True)
@@ -205,8 +218,8 @@ def _read_outcome(name: str, report: Path, code: int, seconds: float) -> Outcome
     if code != 0 and failed == 0:
         failed = 1
     passed = max(total - skipped - failed, 0)
-    tests, processor = durations.read_durations(suite), durations.read_processor(suite)
-    return Outcome(name, passed, failed, skipped, seconds, _failures(suite), tests=tests, processor=processor)
+    tests = durations.read_durations(suite)
+    return Outcome(name, passed, failed, skipped, seconds, _failures(suite), tests=tests)
 
 
 def _failures(suite: ET.Element) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """What holds for all of tests/: no service, and no JVM, which would change what later tests of the process see.
 
 Tests of slow_tests.txt get the mark `slow`, which `make check` leaves out. What Hypothesis draws is judged by truth,
-not by time: the machine is shared, so an example has no deadline. A law that names no number of examples has 30 by day
+not by time: the machine is shared, so an example has no deadline. A law that names no number of examples has 24 by day
 and Hypothesis' own 100 at night.
 """
 
@@ -15,10 +15,9 @@ from hypothesis import settings
 from tablestore_engine.spark import jvm_launch
 from tests.doses import examples
 from tests.garbage import collect_less, collect_no_more, collect_young
-from tests.processor_time import processor_time_is_noted  # noqa: F401 - a fixture of all tests
 from tests.slow_tests import name_of, read_slow
 
-settings.register_profile("dose", deadline=None, max_examples=examples(30, 100))
+settings.register_profile("dose", deadline=None, max_examples=examples(24, 100))
 settings.load_profile("dose")
 
 

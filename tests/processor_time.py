@@ -1,41 +1,46 @@
-"""Processor time of a suite: of its pytest process and of all below it, noted in its JUnit file.
+"""Processor time of a suite: of its command and of all processes that started below it, also of those that nobody waits
+for. And that of the whole machine.
 
+Usage      python -m tests.processor_time FILE COMMAND …   writes seconds into FILE; ends with the status of COMMAND
 WHY        a machine's cores are busy for the whole of `make test`: what a suite uses says how long the run takes, its
-           seconds on the clock do not (decision 0164). JVMs and brokers are not waited for, so the system does not add
-           theirs to their parent's.
+           seconds on the clock do not (decision 0164). A process whose parent ends before it goes to the next one above
+           that asks for such processes, here to this one (decision 0174): JVMs of commands, brokers, a browser. On
+           other systems than Linux they are not counted.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+import resource
+import subprocess
+import sys
+import time
 from pathlib import Path
 
-import pytest
-
-# places in /proc/PID/stat, after the name: own time and that of children waited for
-_PARENT, _TIMES = 1, slice(11, 15)
+_PR_SET_CHILD_SUBREAPER = 36
+GRACE_SECONDS = 10  # what runs on after the command, as a broker that a user keeps, is not waited for
 
 
-def processor_seconds() -> float:
-    """Of this process, its children, and theirs, alive or not yet waited for; 0 where the system does not say."""
-    children: dict[int, list[int]] = defaultdict(list)
-    ticks: dict[int, int] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
+def run_counted(command: list[str]) -> tuple[int, float]:
+    """Status of the command, and the processor seconds of all that it started and that has ended."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    main = subprocess.Popen(command)
+    status: int | None = None
+    end = 0.0
+    while status is None or time.monotonic() < end:
         try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-        except OSError:  # it has ended
-            continue
-        pid = int(folder.name)
-        children[int(fields[_PARENT])].append(pid)
-        ticks[pid] = sum(map(int, fields[_TIMES]))
-    found, waiting = 0, [os.getpid()]
-    while waiting:
-        pid = waiting.pop()
-        found += ticks.get(pid, 0)
-        waiting += children[pid]
-    return found / os.sysconf("SC_CLK_TCK")
+            pid, how = os.waitpid(-1, os.WNOHANG if status is not None else 0)
+        except ChildProcessError:
+            break
+        if pid == main.pid:
+            status, end = os.waitstatus_to_exitcode(how), time.monotonic() + GRACE_SECONDS
+            main.returncode = status
+        elif pid == 0:
+            time.sleep(0.05)
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return status or 0, used.ru_utime + used.ru_stime
 
 
 def machine_seconds() -> tuple[float, float]:
@@ -50,8 +55,7 @@ def machine_seconds() -> tuple[float, float]:
     return user + nice + system + sum(others), idle + waits
 
 
-@pytest.fixture(scope="session", autouse=True)
-def processor_time_is_noted(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
-    """For integration_tests/run.py; set up first, so that it ends last. Both conftest files import it."""
-    yield
-    record_testsuite_property("processor", processor_seconds())
+if __name__ == "__main__":
+    ended, seconds = run_counted(sys.argv[2:])
+    Path(sys.argv[1]).write_text(f"{seconds:.2f}")
+    sys.exit(ended if ended >= 0 else 128 - ended)

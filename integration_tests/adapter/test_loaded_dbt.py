@@ -205,7 +205,7 @@ def test_it_does_what_dbt_does(pair: tuple[Project, Project], monkeypatch: pytes
     at_night("no-such-command")
 
 
-@pytest.mark.nightly  # by day a stopped query in spark/test_resident_session.py, signals in tests/unit/runtime
+@pytest.mark.nightly  # by day test_interrupts.py, signals in tests/unit/runtime
 def test_ctrl_c_in_a_query_and_the_next_command(
     pair: tuple[Project, Project], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,7 +100,7 @@ A class *passes* (✓) when each of its test functions passed unchanged. *Fixtur
 seeds, names of types and messages that the originals let an adapter replace; here they say in Spark SQL what the
 original says in Postgres'. *Differs* means that a check itself was replaced, be it the test function or a function
 that it checks by; the reason follows. – was not run on that version, or not yet again.
-`make test` runs a selection of the classes. Their projects set `spark.sql.storeAssignmentPolicy: LEGACY`, because some
+`make test` runs a selection of the classes. Their session has `spark.sql.storeAssignmentPolicy=LEGACY`, because some
 insert text into columns of DATE and TIMESTAMP, which Spark refuses by default.
 """
 

@@ -112,9 +112,17 @@ class Project:
         table.write(_orders(table.schema.arrow_schema(), 900), WriteSpec(stage=STAGED, publish=False))
 
 
-def make_project(folder: Path, broker_url: str) -> Project:
-    """Source rows by the Python API, the first snapshot by `dbt build`, six more by the Python API."""
-    project = Project(folder, broker_url)
+def leftovers(folder: Path) -> list[Path]:
+    """What Spark's catalogs leave in a folder where it runs."""
+    of_spark = {"spark-warehouse", "metastore_db", "derby.log"}
+    return [path for path in folder.rglob("*") if path.name in of_spark]
+
+
+def fill_project(project: Project) -> Project:
+    """Source rows by the Python API, the first snapshot by `dbt build` in a session that stays, six more by the Python
+    API.
+    """
+    folder = project.folder
     project.put("models/orders.sql", _ORDERS)
     project.put("profiles.yml", _PROFILE)
     project.put("dbt_project.yml", "")
@@ -123,8 +131,9 @@ def make_project(folder: Path, broker_url: str) -> Project:
     append = WriteSpec(table=TableSpec(), mode=WriteMode.APPEND)
     for first in (1, 4):
         project.engine.write("shop.order_events", _events(first), append)
-    built = project.run(["dbt", "build"])
-    assert built.returncode == 0, built.stdout + built.stderr
+    for command in (["tablestore", "session", "start"], ["dbt", "build"]):
+        done = project.run(command)
+        assert done.returncode == 0, done.stdout + done.stderr
     table = project.engine.table("demo.orders")
     while (table.latest_snapshot_id() or 0) < 7:
         number = table.latest_snapshot_id() or 0

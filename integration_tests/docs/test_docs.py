@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from dbt.adapters.tablestore.credentials import TablestoreCredentials
-from integration_tests.docs.project import ROOT, Project, make_project
+from integration_tests.docs.project import ROOT, Project, fill_project, leftovers
 from integration_tests.docs.snippets import Snippet, is_of_project, list_commands, read_snippets
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, stop_broker
 from tablestore_engine.devservers.s3_server import stop_s3_server
@@ -49,12 +49,11 @@ PARSED = {"models/revenue.sql"}
 
 @pytest.fixture(scope="session")
 def project(broker: BrokerInfo, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
-    """The pages' project with seven snapshots of demo.orders. Its commands share a Spark session; those of README have
-    none.
+    """The pages' project with seven snapshots of demo.orders. Its commands share a Spark session, the first build too;
+    those of README and of `tablestore init` have none.
     """
-    made = make_project(tmp_path_factory.mktemp("shop"), broker.url)
-    assert made.run(["tablestore", "session", "start"]).returncode == 0
-    yield made
+    made = Project(tmp_path_factory.mktemp("shop"), broker.url)
+    yield fill_project(made)
     made.run(["tablestore", "session", "stop"])
 
 
@@ -142,11 +141,12 @@ def run_last_files(snippets: Sequence[Snippet], project: Project) -> list[str]:
 
 
 def test_nothing_of_sparks_stays_where_commands_run(project: Project) -> None:
-    """Not behind the project's own `dbt build`, nor behind `tablestore sql`, each a process in the user's folder."""
+    """Not behind the project's own `dbt build`, nor behind `tablestore sql`, each a process in the user's folder. They
+    have a session; test_init_project.py looks where there is none.
+    """
     done = project.run(["tablestore", "sql", "select count(*) from demo.orders"])
     assert done.returncode == 0, done.stderr
-    ours = {"spark-warehouse", "metastore_db", "derby.log"}
-    assert [path for path in project.folder.rglob("*") if path.name in ours] == []
+    assert leftovers(project.folder) == []
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+from integration_tests.docs.project import leftovers
+
 
 def test_a_new_project_builds(tmp_path: Path) -> None:
-    """Without brokers: seed, model, data tests and unit tests pass, and the rows are there."""
+    """Without brokers: seed, model, data tests and unit tests pass, the rows are there, and nothing of Spark's is."""
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("TABLESTORE_", "DBT_"))
     }
@@ -28,3 +30,4 @@ def test_a_new_project_builds(tmp_path: Path) -> None:
     assert "PASS=6 WARN=0 ERROR=0 SKIP=0" in built
     assert "3,cy,5.0" in (tmp_path / "shop/seeds/order_events.csv").read_text()
     assert "cy" in run("tablestore", "head", "demo.orders", folder=tmp_path / "shop")
+    assert leftovers(tmp_path) == []

@@ -22,7 +22,7 @@ _START = (
 )
 
 
-@pytest.mark.nightly  # by day the broker of each suite; a dead node in test_three_brokers.py
+@pytest.mark.nightly  # by day the broker of each suite
 def test_life_of_a_broker(tmp_path: Path) -> None:
     """start is idempotent, stop ends exactly that process, a second stop finds nothing."""
     assert find_broker(tmp_path) is None
@@ -37,7 +37,7 @@ def test_life_of_a_broker(tmp_path: Path) -> None:
     assert not stop_broker(tmp_path)
 
 
-@pytest.mark.nightly  # by day test_three_brokers.py: a dead node
+@pytest.mark.nightly  # by day test_broker_away.py: a broker that is started again
 def test_kill_and_start_again_keeps_port(tmp_path: Path) -> None:
     """After SIGKILL a start gives a new process at the same address with a metadata answer."""
     first = start_broker(tmp_path)

@@ -29,7 +29,8 @@ VICTIMS: dict[str, Callable[[Nodes, LogSettings], int]] = {
     "leader of markers": lambda nodes, settings: nodes.leader(settings.marker_topic),
     "coordinator": lambda nodes, settings: nodes.coordinator(settings.transactional_id),
 }
-NIGHTLY = pytest.mark.nightly
+# by day test_broker_away.py, test_pending.py, test_exactly_once.py: one broker that goes, publishers that are killed
+pytestmark = pytest.mark.nightly
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +49,6 @@ def nodes(three: Nodes) -> Nodes:
     return three
 
 
-@pytest.mark.nightly  # by day the node that is killed in a publication; tests/unit/devservers
 def test_a_dead_node_is_found_and_started_alone(nodes: Nodes) -> None:
     """The others keep their processes, all keep their addresses; a start of one broker is refused with TS1934."""
     before = nodes.info
@@ -64,7 +64,6 @@ def test_a_dead_node_is_found_and_started_alone(nodes: Nodes) -> None:
     assert same == [True, False, True]
 
 
-@pytest.mark.nightly  # by day the node that is killed, which needs them
 def test_topics_of_a_log_have_three_replicas(nodes: Nodes) -> None:
     """Without an option both topics get the brokers' defaults: three replicas, two of which must have a row."""
     _, settings = new_table(nodes.info, 1)
@@ -79,14 +78,14 @@ def test_topics_of_a_log_have_three_replicas(nodes: Nodes) -> None:
     ("point", "victim"),
     [
         ("log.rows", "leader of rows"),
-        pytest.param("log.begin", "leader of rows", marks=NIGHTLY),
-        pytest.param("log.marker", "leader of rows", marks=NIGHTLY),
-        pytest.param("log.committed", "leader of rows", marks=NIGHTLY),
-        pytest.param("log.marker", "leader of markers", marks=NIGHTLY),
-        pytest.param("log.committed", "leader of markers", marks=NIGHTLY),
-        pytest.param("log.marker", "coordinator", marks=NIGHTLY),
-        pytest.param("log.rows", "coordinator", marks=NIGHTLY),
-        pytest.param("log.committed", "coordinator", marks=NIGHTLY),
+        ("log.begin", "leader of rows"),
+        ("log.marker", "leader of rows"),
+        ("log.committed", "leader of rows"),
+        ("log.marker", "leader of markers"),
+        ("log.committed", "leader of markers"),
+        ("log.marker", "coordinator"),
+        ("log.rows", "coordinator"),
+        ("log.committed", "coordinator"),
     ],
 )
 def test_a_node_killed_in_mid_publication(nodes: Nodes, point: str, victim: str) -> None:
@@ -156,7 +155,6 @@ def open_writer(folder: Path, url: str, name: str, **options: str) -> Writer:
     return Writer(engine, name, topic, {"log.system": "kafka", "kafka.topic": topic, **options})
 
 
-@NIGHTLY  # by day test_pending.py: a broker that goes behind the commit
 @pytest.mark.parametrize("consistency", ["transactional", "eventual"])
 def test_too_few_replicas_in_sync_leave_the_log_pending(
     nodes: Nodes, tmp_path: Path, consistency: str
@@ -185,7 +183,6 @@ def test_too_few_replicas_in_sync_leave_the_log_pending(
         assert len(late) == 1 or consistency == "eventual"
 
 
-@NIGHTLY
 def test_two_nodes_of_three_are_away(nodes: Nodes) -> None:
     """Nobody decides: an error in bounded time; when one is back everything is published, once and in order."""
     source, settings = new_table(nodes.info, 4)
@@ -210,7 +207,6 @@ def test_two_nodes_of_three_are_away(nodes: Nodes) -> None:
     assert committed_rows(nodes.url, settings.topic, source.buckets) == expected(source)
 
 
-@pytest.mark.nightly  # by day a node that is killed, above
 def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
     """A node whose disk is lost comes back empty, copies rows, joins the controllers, and carries the log alone with
     one other.
@@ -227,7 +223,6 @@ def test_a_node_is_replaced_and_then_needed(nodes: Nodes) -> None:
     assert committed_rows(nodes.url, settings.topic, source.buckets) == expected(source)
 
 
-@NIGHTLY
 def test_a_replaced_node_is_a_controller_once_it_is_started(nodes: Nodes) -> None:
     """Another node may die at once: with its own voice in the quorum a majority is left, and leaders are elected."""
     source, settings = new_table(nodes.info, 1)
@@ -248,7 +243,6 @@ def _publish_at_last(publisher: Publisher, snapshot: int, source: Source) -> int
     return publisher.publish_pending(snapshot, source.read, find_commit=source.find_commit).published
 
 
-@NIGHTLY
 def test_a_rolling_restart_under_writers(nodes: Nodes, tmp_path: Path) -> None:
     """Each node stops and starts in turn while two tables are written: the logs end as the tables, none is refused for
     good.
@@ -288,7 +282,6 @@ def test_a_rolling_restart_under_writers(nodes: Nodes, tmp_path: Path) -> None:
         writer.engine.close()
 
 
-@NIGHTLY
 def test_three_secure_nodes(tmp_path: Path) -> None:
     """Log-in, TLS and rights hold on each of them: a table is written while one node is away, without them nothing."""
     info = start_broker(tmp_path / "broker", brokers=3, secure=True)

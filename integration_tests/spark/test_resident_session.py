@@ -18,6 +18,8 @@ import pytest
 from tablestore_engine.runtime.java import cache_folder
 from tablestore_engine.runtime.server_process import start_time
 
+# by day tests/unit/runtime/test_resident_process.py; adapter/test_loaded_dbt.py and the pages of docs share a session
+pytestmark = pytest.mark.nightly
 HANG_SECONDS = 300
 WRITE = """
 import pyarrow as pa
@@ -147,7 +149,6 @@ def wait_until_gone(pid: int) -> None:
     wait_until(lambda: start_time(pid) is None)
 
 
-@pytest.mark.nightly  # by day the stopped query, whose view the next command has not
 def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
     """Two warehouses have a table of one name; temporary views and settings of a command end with it."""
     folder.run(WRITE.replace("ROWS", "[1, 2]"), "one")
@@ -166,7 +167,6 @@ def test_commands_share_a_jvm_and_no_names(folder: Folder) -> None:
     assert stat.S_IMODE((places[0] / "spark.json").stat().st_mode) == 0o600
 
 
-@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py: two callers
 def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> None:
     """It neither waits nor disturbs the first one."""
     folder.run(WRITE.replace("ROWS", "[1, 2]"))
@@ -187,7 +187,7 @@ def test_a_second_command_at_once_has_a_session_of_its_own(folder: Folder) -> No
     assert first.communicate("go\n", timeout=HANG_SECONDS)[0].strip() == "((1,), (2,))"
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_session_of_a_stopped_query_stays_for_the_next_command(
     folder: Folder, number: signal.Signals
 ) -> None:
@@ -209,7 +209,6 @@ def test_session_of_a_stopped_query_stays_for_the_next_command(
     assert folder.jvm() == before
 
 
-@pytest.mark.nightly  # by day the stopped query of the test before
 def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> None:
     """As the analysis of a deep plan: no cancelled job ends it. The next command has another JVM."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -224,7 +223,6 @@ def test_session_with_a_call_that_does_not_end_is_replaced(folder: Folder) -> No
     wait_until_gone(before)
 
 
-@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
     """The process that kept it ends by itself, and the next command starts another one."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -238,7 +236,6 @@ def test_session_whose_jvm_was_killed_is_not_named(folder: Folder) -> None:
     assert folder.jvm() != before
 
 
-@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_jvm_of_a_killed_process_ends(folder: Folder) -> None:
     """Nobody else holds its input. The next command starts another one."""
     folder.run(WRITE.replace("ROWS", "[1]") + READ)
@@ -250,7 +247,6 @@ def test_jvm_of_a_killed_process_ends(folder: Folder) -> None:
     assert folder.jvm() != before
 
 
-@pytest.mark.nightly  # by day the query of a stopped command above
 def test_jobs_of_a_killed_command_are_cancelled_by_the_process(folder: Folder) -> None:
     """No other command comes for that."""
     folder.run("engine.spark")
@@ -266,7 +262,6 @@ def test_jobs_of_a_killed_command_are_cancelled_by_the_process(folder: Folder) -
     assert watch.communicate(timeout=HANG_SECONDS)[0] == "cancelled\n"
 
 
-@pytest.mark.nightly  # by day tests/unit/spark/test_resident_session_place.py
 def test_other_settings_are_another_session(folder: Folder) -> None:
     """A JVM takes its settings when it starts."""
     folder.run(WRITE.replace("ROWS", "[1]"))
@@ -278,7 +273,6 @@ def test_other_settings_are_another_session(folder: Folder) -> None:
     wait_until_gone(pid)
 
 
-@pytest.mark.nightly  # by day tests/unit/runtime/test_resident_process.py
 def test_a_session_ends_by_itself_and_when_it_is_stopped(folder: Folder) -> None:
     """After the idle time; by `stop`, after which commands start Spark themselves."""
     folder.session("start", "--idle", "0.05")

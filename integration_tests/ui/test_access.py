@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from integration_tests.ui.conftest import Open, Served
-from tests.doses import cases, pairs
+from tests.doses import case_rows, cases
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 UNNAMED = (Path(__file__).parent / "unnamed.js").read_text()
@@ -25,7 +26,8 @@ def show_everything(page: object) -> None:
 
 
 @pytest.mark.parametrize(
-    ("scheme", "table"), pairs(["light", "dark"], ["demo.orders", "demo.returns", "demo.daily_totals", ""])
+    ("scheme", "table"),
+    case_rows([*product(("light", "dark"), ("demo.orders", "demo.returns", "", "demo.daily_totals"))], 3),
 )
 def test_every_text_has_contrast(watch: Open, shop: Served, scheme: str, table: str) -> None:
     """At least 4.5 to 1, in both themes, with everything open."""

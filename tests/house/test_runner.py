@@ -14,7 +14,16 @@ import pytest
 from integration_tests import run
 from integration_tests.conftest import java_options
 from integration_tests.durations import keep, order_of, read_kept
-from integration_tests.run import MEMORY_PER_JOB, NIGHTLY, SUITES, Outcome, pick_jobs, pick_suites, run_suites
+from integration_tests.run import (
+    MEMORY_PER_JOB,
+    NIGHTLY,
+    SUITES,
+    TOGETHER,
+    Outcome,
+    pick_jobs,
+    pick_suites,
+    run_suites,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -40,10 +49,16 @@ def test_suites_run_side_by_side_where_they_fit(
     assert pick_jobs(asked, cores, memory) == jobs
 
 
+def folders_of(arguments: list[str]) -> set[str]:
+    """Folders of integration_tests that a suite runs."""
+    return {Path(one).name for one in arguments if one.startswith("integration_tests/") and "." not in one}
+
+
 def test_every_folder_of_tests_is_a_suite() -> None:
     """A folder with tests that no suite names would never run."""
     with_tests = {path.parent.name for path in (ROOT / "integration_tests").glob("*/test_*.py")}
-    assert with_tests == {Path(arguments[0]).name for arguments in SUITES.values()} - {"tests"}
+    in_suites = [folder for arguments in SUITES.values() for folder in folders_of(arguments)]
+    assert sorted(with_tests) == sorted(in_suites)
 
 
 def test_every_nightly_test_is_in_a_nightly_suite() -> None:
@@ -57,7 +72,7 @@ def test_every_nightly_test_is_in_a_nightly_suite() -> None:
     }
     assert marked
     assert marked <= {Path(arguments[0]).name for arguments in NIGHTLY.values()}
-    of_marked = [one for one in SUITES.values() if Path(one[0]).name in marked]
+    of_marked = [one for one in SUITES.values() if folders_of(one) & marked]
     assert all("not nightly" in arguments[-1] for arguments in of_marked)
 
 
@@ -68,8 +83,8 @@ def test_each_test_is_in_the_daily_or_the_nightly_run() -> None:
         "test-conformance"
         in (ROOT / "Makefile").read_text().partition("\ntest-nightly:")[2].partition("\n\n")[0]
     )
-    for folder in {Path(arguments[0]).name for arguments in SUITES.values()}:
-        suites = [one for one in (*SUITES.values(), *at_night) if Path(one[0]).name == folder]
+    for folder in {"tests"}.union(*map(folders_of, SUITES.values())):
+        suites = [one for one in (*SUITES.values(), *at_night) if folder in {*folders_of(one), one[0]}]
         for marks in product((False, True), repeat=3):
             of_test = dict(zip(("nightly", "whole", "slow"), marks, strict=True))
             assert any(_picks(arguments, of_test) for arguments in suites), (folder, of_test)
@@ -88,6 +103,7 @@ def _picks(arguments: list[str], marks: Mapping[str, bool]) -> bool:
         (["spark/test_source.py", "kafka"], False, True),
         (["adapter"], True, False),
         (["docs"], False, True),
+        ([*TOGETHER], False, True),
         (["adapter", "interop"], False, False),
         (["interop"], False, False),
         ([""], False, False),
@@ -105,8 +121,8 @@ def test_plans_are_interpreted_in_suites_of_results_by_day(
 def test_suites_by_name_get_the_seed() -> None:
     """Names pick among the suites of their own run; order and examples come from its seed."""
     seeds = ["--randomly-seed=7", "--hypothesis-seed=7"]
-    assert set(pick_suites(["kills", "conformance"], "7", is_nightly=False)) == {"kills", "conformance"}
-    assert list(pick_suites(["kills", "conformance"], "7", is_nightly=True)) == ["kills"]
+    assert set(pick_suites(["interop", "together"], "7", is_nightly=False)) == {"interop", "together"}
+    assert list(pick_suites(["kills", "together"], "7", is_nightly=True)) == ["kills"]
     assert pick_suites([], "7", is_nightly=True) == {name: [*one, *seeds] for name, one in NIGHTLY.items()}
 
 
@@ -117,7 +133,6 @@ def test_counts_and_output_of_each_suite(
     """A failed test, a skipped one and a suite without tests are counted; what a suite says stands in one piece; a
     suite's processor time is read.
     """
-    (tmp_path / "conftest.py").write_text("from tests.conftest import processor_time_is_noted\n")
     (tmp_path / "test_a.py").write_text(
         "import pytest\ndef test_x(): pass\n@pytest.mark.skip\ndef test_s(): pass\n"
     )
