@@ -17,11 +17,13 @@ from integration_tests.interpreted import INTERPRETED, as_users_run
 from integration_tests.spark.traced_world import P, R, S, traced_world
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.spark import session, stateful_query
+from tablestore_engine.spark.single_task import in_one_task
 from tablestore_engine.spi import OutputMode
 from tests.doses import examples, is_nightly
 
 QUERIES, STREAMS = "queries", "streams"  # compared with and without the setting
 PROCESS = "process"  # of the JVM, before there is a query
+TASK = "one task"  # of a query in one task, which is compared
 MEANT = "meant"  # it changes answers, and a page says so: time zone (sql.md), ${…} in texts, ANSI mode
 PROOF: Mapping[str, str] = {
     "spark.sql.catalogImplementation": PROCESS,
@@ -38,6 +40,9 @@ PROOF: Mapping[str, str] = {
     "spark.sql.shuffle.partitions": QUERIES,
     "spark.sql.shuffle.orderIndependentChecksum.enabled": QUERIES,
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch": QUERIES,
+    "spark.sql.adaptive.enabled": TASK,
+    "spark.sql.codegen.factoryMode": TASK,
+    "spark.sql.codegen.wholeStage": TASK,
     "spark.sql.streaming.minBatchesToRetain": STREAMS,
     "spark.sql.streaming.stopTimeout": STREAMS,
     "spark.sql.streaming.stateStore.maintenanceInterval": STREAMS,
@@ -131,10 +136,12 @@ def test_sessions_of_this_suite_interpret_plans_by_day(engine: Engine) -> None:
 
 
 def test_answers_do_not_depend_on_interpreted_plans(engine: Engine) -> None:
-    """What the suites of the day run with gives the rows that users get."""
+    """What the suites of the day run with, and a query in one task, give the rows that users get."""
     conf = engine.spark.conf
     assert conf.get("spark.sql.codegen.wholeStage") == conf.get("spark.sql.adaptive.enabled") == "true"
     wanted = [rows(engine, sql) for sql in CORPUS]
+    frames = (in_one_task(engine.query(sql)) for sql in CORPUS)
+    assert [Counter(map(repr, map(tuple, one.collect()))) for one in frames] == wanted
     for key, value in INTERPRETED.items():
         conf.set(key, value)
     found = [rows(engine, sql) for sql in CORPUS]

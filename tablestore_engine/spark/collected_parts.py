@@ -36,14 +36,16 @@ class NetTable:
     rows: pa.Table
     schema: st.StructType
 
-    def frame(self, session: SparkSession, factor: int) -> DataFrame:
+    def signed(self, factor: int) -> pa.Table:
         """Each row as often as it is there more or less, with its sign times `factor`."""
         net = np.asarray(self.rows.column("n"))
         index = np.repeat(np.arange(len(net)), np.abs(net))
         rows = self.rows.drop_columns(["n"]).take(pa.array(index))
-        signs = pa.array(np.sign(net[index]) * factor, pa.int32())
-        schema = st.StructType([*self.schema.fields, _SIGN])
-        return frame_of_rows(session, rows.append_column("n", signs), schema)
+        return rows.append_column("n", pa.array(np.sign(net[index]) * factor, pa.int32()))
+
+    def frame(self, session: SparkSession, factor: int) -> DataFrame:
+        """Of these rows."""
+        return frame_of_rows(session, self.signed(factor), st.StructType([*self.schema.fields, _SIGN]))
 
     def states(self) -> tuple[list[str | None], list[str | None]] | None:
         """Of a part with one row: its values as SQL, None for NULL, before and after. None: a value has no SQL."""
@@ -63,6 +65,9 @@ class NetTable:
                 texts.append(known[0])
             found.append(texts)
         return found[0], found[1]
+
+
+FindNet = Callable[[Step], NetTable | None]
 
 
 @dataclass(frozen=True)
@@ -132,10 +137,10 @@ class CollectedParts:
         self._rows: dict[Step, NetTable] = {}
         self._keys: dict[Step, PartKeys] = {}
 
-    def rows(self, step: Step, make: Callable[[], DataFrame]) -> NetTable:
-        """`make`: the signed rows of the step, the sign last. Raises NoDelta."""
+    def rows(self, step: Step, find: FindNet, make: Callable[[Step], DataFrame]) -> NetTable:
+        """`find`: without a job, if it can. `make`: the signed rows of the step, the sign last. Raises NoDelta."""
         if step not in self._rows:
-            self._rows[step] = NetTable(*self._collected(net_rows(_numbered(make()))))
+            self._rows[step] = find(step) or NetTable(*self._collected(net_rows(_numbered(make(step)))))
         return self._rows[step]
 
     def keys(self, step: Step, make: Callable[[], DataFrame | Sequence[NetColumns]]) -> PartKeys:

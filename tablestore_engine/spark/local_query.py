@@ -14,12 +14,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql.types import StructType
 
+from tablestore_engine.queryplan.equal_values import is_exact
 from tablestore_engine.queryplan.known_columns import KnownColumns
 from tablestore_engine.queryplan.occurrences import Occurrence
 from tablestore_engine.queryplan.plan_nodes import Expression, Place
 from tablestore_engine.queryplan.trace_steps import Step
 from tablestore_engine.spark.changed_rows_text import ChangedKind
+from tablestore_engine.spark.collected_parts import NetTable
 from tablestore_engine.spark.jvm_connection import check_connected
+from tablestore_engine.spark.local_groups import local_net
 from tablestore_engine.spark.local_steps import LocalInputs, LocalSteps, NotLocal
 from tablestore_engine.spark.plan_builder import PlanBuilder
 from tablestore_engine.spark.plan_rows import PlanRows, TypedValues
@@ -73,14 +76,18 @@ class LocalQuery:
     known: KnownColumns
     inputs: LocalInputs | None
 
-    def rows(self, steps: Sequence[Step], names: Sequence[str]) -> LocalRowsOfSteps | None:
-        """Rows of all steps, whose columns have these names, by position."""
+    def __post_init__(self) -> None:
+        self.builder.find_net = self._net
+
+    def rows(self, steps: Sequence[Step], names: Sequence[str] = ()) -> LocalRowsOfSteps | None:
+        """Rows of all steps, whose columns have these names, by position; without them c0, c1 …"""
         if self.inputs is None:
             return None
         try:
-            found = LocalSteps(self.known, self.inputs, self.builder.values)
+            found = LocalSteps(self.known, self.inputs, self.builder.values, self.builder.net)
             parts = [found.rows(step) for step in steps]
             types = [[one.type for one in part.columns.values()] for part in parts]
+            names = names or [f"c{at}" for at in range(len(types[0]))]
             if any(len(one) != len(names) or one != types[0] for one in types):
                 return None
             rows = pa.concat_tables([part.table(names) for part in parts])
@@ -91,6 +98,14 @@ class LocalQuery:
         except (PySparkException, Py4JError):
             check_connected()
             return None
+
+    def _net(self, step: Step) -> NetTable | None:
+        """Signed rows, in which those with both signs cancel."""
+        found = self.rows([step])
+        if found is None or not all(is_exact(one.dataType.jsonValue()) for one in found.schema.fields):
+            return None
+        rows = local_net(found.rows)
+        return None if rows is None else NetTable(rows, StructType(found.schema.fields[:-1]))
 
 
 def _field(name: str, type_: object) -> Mapping[str, object]:

@@ -28,6 +28,7 @@ from tablestore_engine.queryplan.trace_steps import (
     ChangedRows,
     Column,
     Either,
+    NetChanges,
     OnChildren,
     RowsWhere,
     Select,
@@ -38,6 +39,7 @@ from tablestore_engine.queryplan.trace_steps import (
     read_paths,
 )
 from tablestore_engine.spark.changed_rows_text import ChangedKind
+from tablestore_engine.spark.collected_parts import NetTable
 from tablestore_engine.spark.plan_rows import Numbers, PlanRows, TypedValues, Values, equal_rows, rows_of_all
 
 ROWS_MAX = 2_000_000  # of one step
@@ -88,10 +90,16 @@ class _Wanted:
 
 
 class LocalSteps:
-    """Of one plan. `evaluate`: expressions over rows."""
+    """Of one plan. `evaluate`: expressions over rows; `net`: changed rows of a part of it, if they may be asked."""
 
-    def __init__(self, known: KnownColumns, inputs: LocalInputs, evaluate: Evaluate) -> None:
-        self._known, self._inputs, self._evaluate = known, inputs, evaluate
+    def __init__(
+        self,
+        known: KnownColumns,
+        inputs: LocalInputs,
+        evaluate: Evaluate,
+        net: Callable[[Step], NetTable] | None = None,
+    ) -> None:
+        self._known, self._inputs, self._evaluate, self._net = known, inputs, evaluate, net
         self._leaves = {one.path: one for one in inputs.occurrences if not one.in_subquery}
 
     def rows(self, step: Step, wanted: _Wanted | None = None) -> PlanRows:
@@ -108,6 +116,8 @@ class LocalSteps:
                 return self._changed(path, (*columns, sign), kind)
             case ChangedRows(path, columns) if columns:
                 return self._changed(path, columns, ChangedKind.BOTH)
+            case NetChanges(child, columns, _, sign, is_opposite) if self._net is not None:
+                return _net_rows(self._net(child), (*columns, sign), -1 if is_opposite else 1)
             case Stored(path):
                 return self._node(self._known.at(path), wanted)
             case Select(child, columns):
@@ -329,7 +339,7 @@ def _is_known(step: Step, wanted: _Wanted | None) -> bool:
             return all(_is_known(one, wanted) for one in children)
         case Select(child) | RowsWhere(child) | Signed(child):
             return _is_known(child, wanted)
-    return not read_paths(step)
+    return isinstance(step, NetChanges) or not read_paths(step)
 
 
 _NUMBER = 0  # no ExprId: rows of the given side, while they are joined
@@ -337,6 +347,14 @@ _NUMBER = 0  # no ExprId: rows of the given side, while they are joined
 
 def _numbered(rows: PlanRows, numbers: Numbers) -> PlanRows:
     return rows.of({**rows.columns, _NUMBER: TypedValues(pa.chunked_array([numbers]), "long")})
+
+
+def _net_rows(found: NetTable, ids: Sequence[int], factor: int) -> PlanRows:
+    """Columns by these ids, and the sign."""
+    rows = found.signed(factor)
+    types = [*(one.dataType.jsonValue() for one in found.schema.fields), "integer"]
+    values = map(TypedValues, rows.columns, types)
+    return PlanRows(dict(zip(ids, values, strict=True)), rows.num_rows)
 
 
 def _has_equal(type_: object) -> bool:

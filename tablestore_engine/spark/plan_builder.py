@@ -8,7 +8,6 @@ CRASH      nothing is written. Steps of nodes with a key run jobs while a frame 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
@@ -42,10 +41,10 @@ from tablestore_engine.queryplan.trace_steps import (
 )
 from tablestore_engine.spark.arrow_frame import frame_of_rows, known_rows
 from tablestore_engine.spark.changed_rows_text import ChangedKind
-from tablestore_engine.spark.collected_parts import CollectedParts, NetColumns
+from tablestore_engine.spark.collected_parts import CollectedParts, FindNet, NetColumns, NetTable
 from tablestore_engine.spark.net_rows import net_rows, repeated_rows
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
-from tablestore_engine.spark.plan_expressions import each, expr_id
+from tablestore_engine.spark.plan_expressions import PlanParts, each, expr_id
 from tablestore_engine.spark.plan_rows import PlanRows, TypedValues
 from tablestore_engine.spark.run_time_plan import Elapsed, differing_rows
 from tablestore_engine.spark.spark_internals import Jvm
@@ -53,43 +52,6 @@ from tablestore_engine.spark.spark_internals import Jvm
 LOCAL_BYTES = 32 << 20  # of rows over which the optimizer evaluates expressions
 # table, names of columns, which changed rows → the analyzed plan of its changes
 ChangesOf = Callable[[str, Sequence[str], ChangedKind], Jvm]
-
-
-class PlanParts:
-    """Nodes and expressions of a plan, each looked up once: a call to the JVM costs 0.1 ms."""
-
-    def __init__(self, plan: Jvm) -> None:
-        self._nodes: dict[Path, Jvm] = {(): plan}
-        self._expressions: dict[Place, Jvm] = {}
-
-    def node(self, path: Path) -> Jvm:
-        """By the indexes of children."""
-        if path not in self._nodes:
-            above = self.node(path[:-1])
-            self._nodes[path] = above.children().apply(path[-1])
-        return self._nodes[path]
-
-    def expression(self, place: Place) -> Jvm:
-        """By its node, field, item and the indexes of children."""
-        if place not in self._expressions:
-            self._expressions[place] = self._fetched(place)
-        return self._expressions[place]
-
-    def _fetched(self, place: Place) -> Jvm:
-        node = self.node(place.node)
-        found = getattr(node, place.field)()
-        if place.field == "projections":
-            row, column = divmod(place.item or 0, node.output().size())
-            found = found.apply(row).apply(column)
-        elif place.item is not None:
-            found = found.apply(place.item)
-        elif place.field == "condition" and node.nodeName() == "Join":
-            found = found.get()
-        elif place.field == "joinType":
-            found = found.exists()  # the column of an ExistenceJoin
-        for number in place.below:
-            found = found.children().apply(number)
-        return found
 
 
 class PlanBuilder:
@@ -109,10 +71,16 @@ class PlanBuilder:
         self._known, self._changes, self._elapsed = known, changes, elapsed
         self._collected = collected
         self._made: dict[int, Jvm] = {}  # negative ids are those of steps
+        self._plans: dict[int, tuple[Step, Jvm]] = {}  # by id(), as long as the step is there
+        self.find_net: FindNet = lambda _: None
 
     def frame(self, step: Step) -> DataFrame:
         """Not run yet. Raises AnalysisException, Py4JError."""
         return self._inner.analyzed_frame(self._plan(step))
+
+    def net(self, signed: Step) -> NetTable:
+        """Signed rows in which those with both signs cancel, evaluated once. Raises NoDelta."""
+        return self._collected.rows(signed, self.find_net, self.frame)
 
     def values(self, rows: PlanRows, expressions: Sequence[Expression]) -> list[TypedValues] | None:
         """Of expressions over rows that the driver has, by the optimizer; None: it takes a job. Raises what it raises.
@@ -163,6 +131,12 @@ class PlanBuilder:
         return frame.groupBy(*frame.columns).count().where("count > 1").select("count").limit(1)
 
     def _plan(self, step: Step) -> Jvm:
+        """Of each step once: many are parts of several others."""
+        if id(step) not in self._plans:
+            self._plans[id(step)] = (step, self._new_plan(step))
+        return self._plans[id(step)][1]
+
+    def _new_plan(self, step: Step) -> Jvm:
         match step:
             case Stored(node):
                 return self._inner.replaced(self._parts.node(node), self._views)
@@ -219,8 +193,7 @@ class PlanBuilder:
         """Of steps of nodes with a key. Some run jobs. Raises NoDelta."""
         match step:
             case NetChanges(child, columns, _, sign, is_opposite):
-                found = self._collected.rows(child, lambda: self.frame(child))
-                frame = found.frame(self._inner.session, -1 if is_opposite else 1)
+                frame = self.net(child).frame(self._inner.session, -1 if is_opposite else 1)
                 return self._named(frame, columns, sign)
             case RealRows(child, columns):
                 rows = self.frame(child).toDF(*(f"c{at}" for at in range(len(columns) + 1)))
@@ -237,7 +210,7 @@ class PlanBuilder:
         return self._elapsed.differs(columns, self._values(projection, places), rows)
 
     def _over_value(self, rows: Jvm, projection: Path, places: Sequence[Place], changes: NetChanges) -> Jvm:
-        found = self._collected.rows(changes.child, partial(self.frame, changes.child))
+        found = self.net(changes.child)
         if not found.rows.num_rows:
             return self._inner.placeholder(rows.output())
         states = found.states()
@@ -311,8 +284,9 @@ class PlanBuilder:
                 case Select(NetChanges(rows, columns), values) if all(
                     isinstance(one.source, int) for one in values
                 ):
-                    net = self._collected.rows(rows, partial(self.frame, rows))
-                    found.append(NetColumns(net, tuple(columns.index(one.source) for one in values)))
+                    found.append(
+                        NetColumns(self.net(rows), tuple(columns.index(one.source) for one in values))
+                    )
                 case _:
                     return []
         return found

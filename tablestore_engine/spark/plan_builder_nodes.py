@@ -28,6 +28,11 @@ class PlanBuilderNodes(SparkInner):
         """UNION ALL by position."""
         return self._logical.Union(self._to_seq(list(children)), False, False)
 
+    def in_one_partition(self, plan: Jvm, nodes: Sequence[Jvm]) -> Jvm:
+        """The plan with each of these nodes in one partition, in subqueries too. REQUIRES that none is in another."""
+        pairs = [(one, self._logical.Repartition(1, False, one)) for one in nodes]
+        return plan.transformUpWithSubqueries(self._partial(pairs))
+
     def on_children(self, node: Jvm, children: Sequence[Jvm]) -> Jvm:
         """The node over other children."""
         return node.withNewChildren(self._to_seq(list(children)))
@@ -200,6 +205,14 @@ class PlanBuilderNodes(SparkInner):
         """What Spark's rule makes of the time in a plan."""
         return self._compute_time(plan)
 
+    def copied_map(self, pairs: Jvm) -> Jvm:
+        """A map of Java as it is now."""
+        return self._hash_map(pairs)
+
+    def has_user_functions(self, plan: Jvm) -> bool:
+        """Whether functions in Python or Java are in it, or one like current_database(), which asks the session."""
+        return bool(plan.containsAnyPattern(self._user_functions))
+
     def is_orderable(self, expression: Jvm) -> bool:
         """Whether its values can be compared."""
         return bool(single(self._catalyst.expressions, "RowOrdering").isOrderable(expression.dataType()))
@@ -219,6 +232,11 @@ class PlanBuilderNodes(SparkInner):
     def session(self) -> SparkSession:
         """Whose plans they are."""
         return self._session
+
+    @cached_property
+    def _user_functions(self) -> Jvm:
+        known = single(self._catalyst.trees, "TreePattern")
+        return self._to_seq([known.PYTHON_UDF(), known.SCALA_UDF(), self._current_like])
 
     @cached_property
     def _semi_join(self) -> Jvm:

@@ -57,11 +57,8 @@ def read_outline(numbered: str) -> Outline:
     asks = False
     inside: list[int] = []  # depths where subqueries begin that are not over
     before, alive, words = -1, None, None
-    for line in numbered.split("\n"):
-        found = _LINE.fullmatch(line)
-        if found is None:
-            continue
-        node, depth = Node(int(found[1]), found[3]), len(found[2]) // 3
+    for number, depth, text in numbered_nodes(numbered):
+        node = Node(number, text)
         while inside and depth < inside[-1]:
             inside.pop()
         if depth > before + 1:
@@ -81,6 +78,12 @@ def read_outline(numbered: str) -> Outline:
             readings.append(TableReading(relation[1], node, relation[2], bool(inside), *filtered))
             alive, words = None, None
     return Outline(tuple(readings), asks)
+
+
+def numbered_nodes(numbered: str) -> list[tuple[int, int, str]]:
+    """(number, depth, text) of each line that is a node."""
+    found = filter(None, map(_LINE.fullmatch, numbered.split("\n")))
+    return [(int(one[1]), len(one[2]) // 3, one[3]) for one in found]
 
 
 def _asks(text: str) -> bool:

@@ -56,6 +56,7 @@ from tablestore_engine.spark.session_functions import (
     note_registered,
 )
 from tablestore_engine.spark.session_names import Name, digest, names_of_application
+from tablestore_engine.spark.single_task import in_one_task
 from tablestore_engine.spark.spark_internals import analyzed_sql
 from tablestore_engine.spark.statement_names import StatementNames, function_key, too_deep
 from tablestore_engine.spark.stored_sql import StoredSql
@@ -179,10 +180,10 @@ class Resolver:
         return self.query_in(self._session, text, overrides)
 
     def prune(self, frame: DataFrame) -> DataFrame:
-        """The rows of an analyzed frame from fewer files. REQUIRES in_use(), as for the frame."""
+        """The rows of an analyzed frame from fewer files, to be collected at once. REQUIRES in_use(), as for it."""
         with self._registry.lock:
             pruner = self._tables.pruner()
-        return pruner.pruned(frame)
+        return in_one_task(pruner.pruned(frame))
 
     def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
         """A frame of query_in, ready to run in its session: data files in place of what stands for them."""

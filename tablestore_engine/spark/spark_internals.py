@@ -116,15 +116,19 @@ class SparkInner:
 
     def with_rules(self, plan: Jvm, rules: Iterable[str]) -> Jvm:
         """CTEs in place of their references, then the optimizer's rules of these names, once each."""
-        for constructor_arguments in ((True, False, False), (True, False), (True,)):
+        plan = self.inlined(plan, is_always=True)
+        for rule in rules:
+            plan = self.rule(rule).apply(plan)
+        return plan
+
+    def inlined(self, plan: Jvm, *, is_always: bool) -> Jvm:
+        """CTEs in place of their references; without `is_always` none that gives other rows each time."""
+        for more in ((False, False), (False,), ()):
             try:
-                plan = self._optimizer.InlineCTE(*constructor_arguments).apply(plan)
-                break
+                return self._optimizer.InlineCTE(is_always, *more).apply(plan)
             except Py4JError as error:
                 if not _is_missing_constructor(error):
                     raise
-        for rule in rules:
-            plan = self.rule(rule).apply(plan)
         return plan
 
     def rule(self, name: str) -> Jvm:

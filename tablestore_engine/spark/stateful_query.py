@@ -34,6 +34,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
 from tablestore_engine.spark.resolver import Resolver
+from tablestore_engine.spark.single_task import leave_session
 from tablestore_engine.spark.spark_settings import OutputMode
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale
@@ -129,7 +130,7 @@ class StatefulQuery:
                 query.stop()
                 merge_stores(self._session, checkpoint, str(query.runId))
                 with suppress(Py4JError):  # a query has a session of its own again
-                    _leave(query._jsq.streamingQuery().sparkSessionForStream())
+                    leave_session(query._jsq.streamingQuery().sparkSessionForStream())
                 for one in connections:
                     _hang_up(one)
             watermarks.keep(query._jsq)
@@ -141,7 +142,7 @@ class StatefulQuery:
         """Its views go, and its session."""
         for one in self._views.values():
             self._session.catalog.dropTempView(one.view)
-        _leave(self._session._jsparkSession)
+        leave_session(self._session._jsparkSession)
         common = self._resolver.session
         SparkSession(
             common.sparkContext, common._jsparkSession
@@ -184,17 +185,6 @@ def _own_session(session: SparkSession) -> SparkSession:
     for key, value in (_SETTINGS | more).items():
         own.conf.set(key, value)
     return own
-
-
-def _leave(session: Any) -> None:  # noqa: ANN401 - py4j's
-    """Spark's context keeps a listener of each session's queries for ever, and by it the session: it is let go by
-    taking that listener away. A Spark that has it elsewhere keeps the session.
-    """
-    with suppress(Py4JError):
-        manager = session.sessionState().streamingQueryManager()
-        field = manager.getClass().getDeclaredField("listenerBus")
-        field.setAccessible(True)
-        session.sparkContext().listenerBus().removeListener(field.get(manager))
 
 
 def _stand_ins(streams: Sequence[Name]) -> dict[Name, StandIn]:

@@ -26,9 +26,9 @@ from tablestore_engine.queryplan.plan_nodes import Expression, Path, Place, Plan
 from tablestore_engine.queryplan.run_time import FOLLOWED, RUN_TIME
 from tablestore_engine.queryplan.stable_values import find_volatile
 from tablestore_engine.spark.collected_parts import Collect, CollectedParts
-from tablestore_engine.spark.plan_builder import ChangesOf, PlanBuilder, PlanParts
+from tablestore_engine.spark.plan_builder import ChangesOf, PlanBuilder
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
-from tablestore_engine.spark.plan_expressions import each, expr_id
+from tablestore_engine.spark.plan_expressions import PlanParts, each, expr_id
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.split_plan import with_joined_scalars

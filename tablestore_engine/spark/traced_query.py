@@ -221,9 +221,9 @@ class TracedQuery:
             found = find_sources(known, self.occurrences, self._ids(key))
             if clause := found.unproven(stated):
                 return AffectedKeys(None, 0, clause)
-            for tied in found.ties:
-                if self._rows_of(builder.ties(tied.window, tied.rows)).num_rows:
-                    return AffectedKeys(None, 0, "a window with rows that are equal in ORDER BY")
+            ties = [builder.ties(one.window, one.rows) for one in found.ties]
+            if ties and self._rows_of(reduce(DataFrame.union, ties)).num_rows:
+                return AffectedKeys(None, 0, "a window with rows that are equal in ORDER BY")
             for one in found.all:
                 if one.step is None:
                     asserted.add(one.occurrences[0].table.lower())

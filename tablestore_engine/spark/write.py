@@ -113,7 +113,12 @@ def collect_small(frame: DataFrame, *, spools: bool = False) -> pa.Table | None:
 
     `spools`: some million rows of a local session too, since their tasks would have to exchange them by bucket.
     """
+    from tablestore_engine.spark.single_task import in_one_task  # noqa: PLC0415 - it needs Spark (decision 0137)
+
     try:
+        single = in_one_task(frame)
+        if single is not frame:
+            return _at_most(to_arrow(single.limit(SMALL_ROWS + 1)))
         size = input_size(frame)
         route = plan_route(size, cores=1, groups=None)
         is_local = shares_disk(frame.sparkSession.sparkContext)
@@ -121,14 +126,17 @@ def collect_small(frame: DataFrame, *, spools: bool = False) -> pa.Table | None:
         if is_local and size.may_be_plain and (route.on_driver or spools):
             found = read_plain(frame, SPOOLED_BYTES_MAX)
             if found is not None:
-                return found if spools or not route.limit or found.num_rows <= SMALL_ROWS else None
+                return found if spools or not route.limit else _at_most(found)
         if not route.on_driver:
             return spool(frame) if spools else None
         if not route.limit:
             return to_arrow(frame)
-        rows = to_arrow(frame.limit(SMALL_ROWS + 1))
+        return _at_most(to_arrow(frame.limit(SMALL_ROWS + 1)))
     except (PySparkException, Py4JError) as error:
         raise spark_errors.translate(error) from None
+
+
+def _at_most(rows: pa.Table) -> pa.Table | None:
     return rows if rows.num_rows <= SMALL_ROWS else None
 
 
