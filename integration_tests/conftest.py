@@ -40,7 +40,7 @@ from integration_tests.interpreted import JAVA_OPTIONS
 from tablestore_engine.devservers.kafka_broker import BrokerInfo, start_broker, stop_broker
 from tablestore_engine.errors import RetryError
 from tests.doses import is_nightly
-from tests.garbage import collect_less, collect_no_more, collect_young
+from tests.garbage import collect_less, collect_no_more, collect_nothing, collect_young
 
 HERE = Path(__file__).parent
 _INTERPRETED_SUITES = {
@@ -67,7 +67,9 @@ def pytest_configure(config: pytest.Config) -> None:
     """Options for the JVMs of this process, and of those that it starts; after what the user has set.
 
     A shell starts jobs in the background with Ctrl-C ignored, and so would each command that a test interrupts.
+    Garbage is not collected until the tests are.
     """
+    collect_nothing()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     paths = [config.invocation_params.dir / one.split("::")[0] for one in config.args]

@@ -14,7 +14,7 @@ from hypothesis import settings
 
 from tablestore_engine.spark import jvm_launch
 from tests.doses import examples
-from tests.garbage import collect_less, collect_no_more, collect_young
+from tests.garbage import collect_less, collect_no_more, collect_nothing, collect_young
 from tests.slow_tests import name_of, read_slow
 
 settings.register_profile("dose", deadline=None, max_examples=examples(24, 100))
@@ -31,6 +31,11 @@ def no_jvm() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jvm_launch, "launch_gateway", refused)
         yield
+
+
+def pytest_configure() -> None:
+    """Until they are collected."""
+    collect_nothing()
 
 
 def pytest_collection_finish() -> None:

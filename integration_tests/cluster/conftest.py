@@ -1,7 +1,6 @@
 """One standalone cluster for all tests of this folder, and one application on it: the session of this process.
 
-cluster     a master and two workers (by day one) with a core each, of which a test may kill some: the next test gets
-            new ones
+cluster     a master and two workers with a core each, of which a test may kill some: the next test gets new ones
 settings    how an application reaches it; its workers do not have our package
 engine      a warehouse of the test's own, whose tasks all go to executors
 """
@@ -22,7 +21,6 @@ from tablestore_engine.spark import task_placement
 from tests.doses import examples
 
 SIZE = WorkerSize(cores=1, memory="1g")
-WORKERS = examples(1, 2)
 
 
 @pytest.fixture(scope="session")
@@ -35,8 +33,8 @@ def cluster_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture
 def cluster(cluster_folder: Path) -> ClusterInfo:
-    """With all workers, whatever the test before did to them."""
-    return start_cluster(cluster_folder, workers=WORKERS, size=SIZE)
+    """With both workers, whatever the test before did to them."""
+    return start_cluster(cluster_folder, workers=2, size=SIZE)
 
 
 @pytest.fixture
