@@ -51,6 +51,10 @@ SHAPES = {
     ),
     "common table": "with c as (select g, count(*) n from a group by g) select a.id, c.n from a join c on c.g = a.g "
     "join c d on d.n = c.n",
+    "common table below": (
+        "select * from (with c as (select g, max(v) n from a group by g) select a.id, c.n from a join c on c.g = a.g) "
+        "where n > 3"
+    ),
     "joins": "select a.id, b.v, c.t from a join b on b.g = a.g left join b c on c.id = a.v and c.v > a.id",
     "full join": "select a.id, b.id i, coalesce(a.v, b.v) v from a full join b on a.v <=> b.v and a.g = b.g",
     "semi and anti subqueries": (

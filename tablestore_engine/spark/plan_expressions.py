@@ -12,6 +12,7 @@ DANGER        replaceAlias does not look into subqueries: an expression that has
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -30,6 +31,7 @@ class PlanParts:
     def __init__(self, plan: Jvm) -> None:
         self._nodes: dict[Path, Jvm] = {(): plan}
         self._expressions: dict[Place, Jvm] = {}
+        self._fields: dict[tuple[Path, str], Jvm] = {}
 
     def node(self, path: Path) -> Jvm:
         """By the indexes of children."""
@@ -45,8 +47,13 @@ class PlanParts:
         return self._expressions[place]
 
     def _fetched(self, place: Place) -> Jvm:
-        node = self.node(place.node)
-        found = getattr(node, place.field)()
+        if place.below:
+            above = self.expression(replace(place, below=place.below[:-1]))
+            return above.children().apply(place.below[-1])
+        node, field = self.node(place.node), (place.node, place.field)
+        if field not in self._fields:
+            self._fields[field] = getattr(node, place.field)()
+        found = self._fields[field]
         if place.field == "projections":
             row, column = divmod(place.item or 0, node.output().size())
             found = found.apply(row).apply(column)
@@ -56,8 +63,6 @@ class PlanParts:
             found = found.get()
         elif place.field == "joinType":
             found = found.exists()  # the column of an ExistenceJoin
-        for number in place.below:
-            found = found.children().apply(number)
         return found
 
 

@@ -70,7 +70,7 @@ def in_one_task(frame: DataFrame) -> DataFrame:
         inner = PlanBuilderNodes.of(frame.sparkSession)
         plan = frame._jdf.queryExecution().analyzed()
         nodes = numbered_nodes(str(plan.numberedTreeString()))
-        if nodes[0][2] == "WithCTE":
+        if any(text == "WithCTE" for _, _, text in nodes):
             plan = inner.inlined(plan, is_always=False)
             nodes = numbered_nodes(str(plan.numberedTreeString()))
         leaves = [plan.p(number) for number in _leaves(nodes)]

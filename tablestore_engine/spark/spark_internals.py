@@ -153,7 +153,7 @@ class SparkInner:
 
     def alias(self, value: Jvm, name: str, identity: Jvm) -> Jvm:
         """`value AS name` with a given ExprId."""
-        return self._alias(value, name, identity, self._nil, self._option(None), self._nil)
+        return self._alias(value, name, identity, self._nil, self._nothing, self._nil)
 
     def filter(self, condition: Jvm, child: Jvm) -> Jvm:
         """WHERE condition."""
@@ -298,7 +298,7 @@ class SparkInner:
         """In place of a table of one row and one column: its value, known beforehand. Optimizing puts it in place."""
         column = relation.output().head()
         literal = self._literal(value, column.dataType())
-        named = self._alias(literal, column.name(), column.exprId(), self._nil, self._option(None), self._nil)
+        named = self._alias(literal, column.name(), column.exprId(), self._nil, self._nothing, self._nil)
         return self._project(self._to_seq([named]), self._one_row)
 
     def array_value(self, layout: bytes) -> Jvm:
