@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +15,8 @@ from integration_tests.spark.traced_world import CHANGED, TABLES, P, R, S, trace
 from tablestore_engine.api import ChangesBetween, Engine, TableSpec, TableVersion, WriteSpec
 from tablestore_engine.format.group_state_file import GroupState
 from tablestore_engine.spark.delta_query import DeltaQuery
-from tablestore_engine.spark.merged_rows import FindRows
+from tablestore_engine.spark.evaluated_keys import KeyedQuery, RowsOfKeys
+from tablestore_engine.spark.merged_rows import FindRows, MergedRows
 from tablestore_engine.spark.traced_answers import Before, Deltas
 from tests.doses import cases
 
@@ -48,6 +50,36 @@ def both_ways(monkeypatch: pytest.MonkeyPatch) -> None:
         return made
 
     monkeypatch.setattr(DeltaQuery, "found", found)
+
+
+READ_BY_KEY = list[bool]()
+
+
+@pytest.fixture(autouse=True)
+def both_evaluations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A query over rows of keys that the driver read gives the rows that Spark's scan gives."""
+    inner = KeyedQuery.evaluate
+    READ_BY_KEY.clear()
+
+    def evaluate(self: KeyedQuery, keys: pa.Table, find_rows: FindRows) -> MergedRows | None:
+        few = list[bool]()
+
+        def over_rows_of(asked: pa.Table) -> RowsOfKeys | None:
+            rows = self.over_rows_of(asked)
+            few.append(rows is not None)
+            return rows
+
+        made = inner(replace(self, over_rows_of=over_rows_of), keys, find_rows)
+        by_spark = inner(replace(self, over_rows_of=lambda _: None), keys, find_rows)
+        assert (made is None) == (by_spark is None)
+        if made is not None and by_spark is not None:
+            rows = [Counter(map(str, one.rows.to_pylist())) for one in (made, by_spark)]
+            assert made.rows.schema == by_spark.rows.schema
+            assert rows[0] == rows[1]
+        READ_BY_KEY.extend(few)
+        return made
+
+    monkeypatch.setattr(KeyedQuery, "evaluate", evaluate)
 
 
 def states(engine: Engine, tables: tuple[str, ...], *, is_new: bool) -> dict[str, TableVersion]:
@@ -137,6 +169,13 @@ def applied(
 
 
 FOLLOWED = {
+    "a table at two states": (
+        (
+            f"select o.id, r.name, f.name as before from {S} o join {R} r on r.id = o.product "
+            f"join {R} version as of 1 f on f.id = o.product"
+        ),
+        "id",
+    ),
     "rows": (f"select id, customer, amount * 2 as a from {S} where amount > 2", "id"),
     "star join": (
         f"select o.id, c.name, r.name as x from {S} o join {P} c on o.customer = c.id join {R} r on r.id = o.product",
@@ -353,12 +392,13 @@ def test_deltas_make_the_new_result(engine: Engine, name: str, tables: tuple[str
 
 
 BY_KEY = {
-    "star join": {P, R},
-    "star join with count and sum": {P, R},
-    "total of a join": {P},
-    "left join of a left join": {P, R},
-    "filter": set[str](),
-    "rows": set[str](),
+    "star join": frozenset([P, R]),
+    "star join with count and sum": frozenset([P, R]),
+    "total of a join": frozenset([P]),
+    "left join of a left join": frozenset([P, R]),
+    "filter": frozenset[str](),
+    "rows": frozenset[str](),
+    "a table at two states": None,  # its name means the state of now alone
 }
 
 
@@ -368,7 +408,7 @@ def test_other_sides_are_read_by_key(engine: Engine, name: str) -> None:
     sql, key = FOLLOWED[name]
     _, stored, expected = apply_deltas(engine, sql, tuple(key.split(",")), (S,))
     assert stored == expected
-    assert [frozenset(BY_KEY[name])] == LOOKED_UP
+    assert [BY_KEY[name]] == LOOKED_UP
 
 
 EVALUATED = {
@@ -393,10 +433,77 @@ EVALUATED = {
 }
 
 
-@pytest.mark.parametrize("name", [*EVALUATED, *cases(sorted(FOLLOWED), 1)])
+# tables of which the driver reads the rows of keys: in some queries not of all of them
+BY_VALUES = {
+    "percentiles": (
+        (
+            f"select product, percentile(amount, 0.5) p, median(id) m, count(distinct customer) n, sum(amount) s, "
+            f"avg(cast(amount as decimal(9, 2))) a from {S} where customer > 1 group by product having count(*) > 1"
+        ),
+        "product",
+    ),
+    "a text": (f"select name, percentile(boss, 0.25) p, max(boss) b from {P} group by name", "name"),
+    "two columns": (
+        f"select customer, product, median(amount) m from {S} where customer is not null group by 1, 2",
+        "customer,product",
+    ),
+    "both sides": (
+        (
+            f"select c.id, percentile(o.amount, 0.5) p, count(o.id) n, max(c.name) m from {P} c "
+            f"join {S} o on o.customer = c.id where o.customer > 0 group by c.id"
+        ),
+        "id",
+    ),
+    "one side": (
+        (
+            f"select o.product, median(c.boss) p, count(*) n from {S} o left join {P} c on o.customer = c.id "
+            f"group by o.product"
+        ),
+        "product",
+    ),
+    "a table twice": (
+        (
+            f"select o.customer, median(o.amount) p, count(*) n from {S} o join {S} q on q.customer = o.customer "
+            f"where q.amount > 2 and o.customer > 0 and q.customer > 0 group by 1"
+        ),
+        "customer",
+    ),
+    "a subquery": (
+        f"select product, median(amount) m from {S} where amount > (select min(boss) from {P}) group by product",
+        "product",
+    ),
+    "a union": (
+        (
+            f"select k, median(v) p from (select product as k, amount as v from {S} union all "
+            f"select id, boss from {P}) group by k"
+        ),
+        "k",
+    ),
+}
+# a sum of floats, a key that is an expression, one view in two places, a window
+EVALUATED |= {
+    "a query twice": (
+        (
+            f"with q as (select product, customer, amount from {S} where customer is not null) "
+            f"select customer, max(m) m from (select customer, median(amount) m from q group by 1 "
+            f"union all select customer, count(distinct product) from q group by 1) group by 1"
+        ),
+        "customer",
+    ),
+    "a window": (
+        (
+            f"select customer, product, amount from (select *, row_number() over (partition by customer "
+            f"order by amount, id) as r from {S} where customer is not null) where r = 1"
+        ),
+        "customer",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*EVALUATED, *BY_VALUES, *cases(sorted(FOLLOWED), 1)])
 def test_evaluated_keys_make_the_new_result(engine: Engine, name: str) -> None:
     """The query for affected keys alone, beside stored rows: new rows, changed ones, and those that vanish."""
-    sql, names = (EVALUATED | FOLLOWED)[name]
+    sql, names = (EVALUATED | BY_VALUES | FOLLOWED)[name]
     sql = sql.replace("demo.fixed", "(select id from values (1), (2), (5), (20) as f(id))")
     key = tuple(names.split(","))
     find, pins = (
@@ -409,6 +516,8 @@ def test_evaluated_keys_make_the_new_result(engine: Engine, name: str) -> None:
         found = traced.evaluate(key, keys.rows, Before(find, views))
     assert not found.clause
     kinds = [] if found.table is None else found.table["_ROW_KIND"].to_pylist()
+    if name in EVALUATED | BY_VALUES:
+        assert [name in BY_VALUES] == READ_BY_KEY
     assert found.is_merged == (3 in kinds)  # a row that vanishes follows from the stored ones
     stored, expected = applied(engine, sql, key, found, pins)
     assert stored == expected

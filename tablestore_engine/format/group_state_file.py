@@ -83,6 +83,14 @@ class GroupState:
         """The state of all groups, each once."""
         return _last(self.rows, self.key, is_first=True)
 
+    def count(self) -> int:
+        """How many groups there are: those of the first part, and what the others add and remove."""
+        first = self.parts[0][1] if self.parts else 0
+        later = _last(self.rows.slice(first), self.key, is_first=False)
+        is_gone = np.asarray(later.column("n")) == GONE
+        is_known = np.asarray(GroupState(self.rows.slice(0, first)).positions(later).is_valid())
+        return first + int(np.count_nonzero(~is_gone & ~is_known)) - int(np.count_nonzero(is_gone & is_known))
+
     def unwritten(self) -> tuple[tuple[tuple[str, int], ...], pa.Table]:
         """(the parts that stay, the rows of the next part)."""
         stored, count = list(self.parts), self.rows.num_rows - sum(rows for _, rows in self.parts)

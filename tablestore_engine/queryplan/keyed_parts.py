@@ -32,18 +32,25 @@ SUMS = frozenset({"Sum", "Average"})
 _EXTREMES = frozenset({"Max", "Min"})
 _KEEPS_VALUES = PASSED | LEAVES | {"Project", "Join"}
 _INTEGERS = frozenset({"byte", "short", "integer", "long"})
+_PERCENTILES = frozenset({"Percentile", "PercentileCont", "PercentileDisc", "Median"})
 _SAFE_DIGITS = 28  # of a decimal: a sum of ten billion values has room, so no order of adding overflows
 
 
 class KeyedParts:
     """Of one plan. `occurrences`: of its tables, those that changed at least. `has_whole`: all rows may be one part,
-    and the rows of windows are looked at (`unordered`).
+    and the rows of windows are looked at (`unordered`). `has_percentiles`: those of exact numbers count as exact.
     """
 
     def __init__(
-        self, known: KnownColumns, occurrences: Sequence[Occurrence], *, has_whole: bool = False
+        self,
+        known: KnownColumns,
+        occurrences: Sequence[Occurrence],
+        *,
+        has_whole: bool = False,
+        has_percentiles: bool = False,
     ) -> None:
         self._known, self._occurrences, self._has_whole = known, occurrences, has_whole
+        self._has_percentiles = has_percentiles
         self.unordered = set[Path]()  # windows whose rows must not be equal in ORDER BY, which nothing proves
 
     def find_key(self, node: PlanNode) -> tuple[Key, ...]:
@@ -96,6 +103,8 @@ class KeyedParts:
         if function.kind in _EXTREMES and not is_exact(type_):
             raise NoDelta(f"an extreme of {type_} below another operation, whose equal values can differ")
         if function.kind in EXACT_AGGREGATES:
+            return
+        if self._has_percentiles and function.kind in _PERCENTILES and _is_number(type_):
             return
         is_sum = function.kind == "Sum" and (type_ in _INTEGERS or _has_room(type_))
         if not is_sum and not (function.kind == "Average" and _has_room(type_)):
@@ -174,6 +183,10 @@ def typed_expressions(node: PlanNode) -> Iterator[Expression]:
 
 def _is_key(type_: object) -> bool:
     return is_exact(type_) and is_carried(type_)
+
+
+def _is_number(type_: object) -> bool:
+    return isinstance(type_, str) and (type_ in _INTEGERS or type_.startswith("decimal("))
 
 
 def _has_room(type_: object) -> bool:

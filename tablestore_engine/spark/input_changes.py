@@ -50,7 +50,7 @@ class InputChanges:
 
     def local_inputs(self, occurrences: Sequence[Occurrence]) -> LocalInputs:
         """What the driver has of them. `occurrences`: all readings of tables of the query."""
-        return LocalInputs(occurrences, self._changed, self._find, self._has_changes)
+        return LocalInputs(occurrences, self._changed, self._find, self._has_changes, self._find_listed)
 
     @property
     def are_few(self) -> bool:
@@ -81,15 +81,24 @@ class InputChanges:
         return self._local[wanted]
 
     def _find(self, table: str, keys: Mapping[str, Values], columns: Sequence[str]) -> pa.Table | None:
+        found = self._table(table)
+        return None if found is None else self.resolver.keys.find(found, keys, columns)
+
+    def _find_listed(
+        self, table: str, values: Mapping[str, Values], columns: Sequence[str], rows_max: int
+    ) -> pa.Table | None:
+        found = self._table(table)
+        return None if found is None else self.resolver.keys.find_listed(found, values, columns, rows_max)
+
+    def _table(self, table: str) -> ResolvedTable | None:
         database, _, name = table.lower().partition(".")
         found = self.names.get((database, name))
-        return self.resolver.keys.find(found, keys, columns) if isinstance(found, ResolvedTable) else None
+        return found if isinstance(found, ResolvedTable) else None
 
     def _groups(self, table: str, names: Collection[str]) -> tuple[str, ...]:
         """Expressions by which equal rows are one group; none: there are types whose equality says too little."""
-        database, _, name = table.lower().partition(".")
-        found = self.names.get((database, name))
-        if not isinstance(found, ResolvedTable):
+        found = self._table(table)
+        if found is None:
             return ()
         types = {one.name.lower(): one.type for one in found.schema.fields}
         groups: list[str] = []

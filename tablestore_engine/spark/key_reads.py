@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,9 @@ from pyspark.sql.types import StructField, StructType
 from tablestore_engine.catalog.resolved_names import Meaning, ResolvedTable
 from tablestore_engine.errors import TablestoreError
 from tablestore_engine.fileio.base import FileIO
+from tablestore_engine.format.data_type import INTEGER_ROOTS, DataField
 from tablestore_engine.format.schema import TableSchema
+from tablestore_engine.format.type_arrow import type_to_arrow
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.collected_rows import nullable_inside
 from tablestore_engine.spark.hidden_tables import HiddenTables
@@ -37,13 +40,20 @@ from tablestore_engine.spark.session_names import Name
 from tablestore_engine.spark.spark_internals import Jvm, SparkInner
 from tablestore_engine.spark.spark_types import arrow_type, as_spark_has_it, spark_type
 from tablestore_engine.spark.type_ddl import has_spark_type
+from tablestore_engine.store.files.comparable_values import comparable_column
 from tablestore_engine.store.files.file_read import FileReader
-from tablestore_engine.store.read.filtered_read import read_keys
+from tablestore_engine.store.files.stored_file import StoredFile
+from tablestore_engine.store.read.filtered_read import read_few, read_keys
 from tablestore_engine.store.read.key_lookup import find_rows, is_looked_up
+from tablestore_engine.store.read.predicate import And, OneOf
 from tablestore_engine.store.read.scan import ScanPlan
 from tablestore_engine.store.read.text_condition import PredicateCondition
 
 KEYS_MAX = 1_000
+READ_MAX = (
+    50_000_000  # rows of a table that the driver filters by values; Spark reads more on all of its cores
+)
+_LISTED = (*INTEGER_ROOTS, "VARCHAR", "DATE")  # types of which Spark has each value as it is stored
 _LINE = re.compile(r"(\d+) ((?:[: ]  )*(?:[:+]- )?)(.*)")
 _VIEW = re.compile(r"View \(`spark_catalog`\.`([^`]+)`\.`([^`]+)`,")
 _EQUALITY = re.compile(r" = | <=> | IN \(")
@@ -77,15 +87,8 @@ class KeyReads:
         """Columns of the rows with these keys, in Spark's types; None: Spark has to read them. `keys`: values of the
         primary key, by its names in lower case, NULL and repeated ones too. Safe without the lock.
         """
-        schema = table.schema
-        with self._tables.lock:
-            files = self._tables.files_of(table)
-        fields = [schema.field(one) for one in columns]
-        if (
-            files is None
-            or not is_looked_up(schema, files)
-            or not all(has_spark_type(one.type) for one in fields)
-        ):
+        schema, files = table.schema, self._files(table, columns)
+        if files is None or not is_looked_up(schema, files):
             return None
         names = schema.primary_keys
         types = schema.arrow_schema()
@@ -93,14 +96,44 @@ class KeyReads:
             asked = pa.table(
                 [keys[one.lower()].cast(types.field(one).type) for one in names], names=list(names)
             )
-            plan = ScanPlan(None, schema, files)
-            rows = find_rows(
-                self._fileio, plan, asked.drop_null(), [one.name for one in fields], cache=table.cache
-            )
+            asked = asked.group_by(list(names), use_threads=False).aggregate([])  # a look-up sorts them
+            plan, stored = ScanPlan(None, schema, files), [schema.field(one).name for one in columns]
+            rows = find_rows(self._fileio, plan, asked.drop_null(), stored, cache=table.cache)
         except (pa.ArrowException, TablestoreError):  # Spark reads the same files, and says so
             return None
-        made = [as_spark_has_it(rows.column(one.name), arrow_type(spark_type(one.type))) for one in fields]
-        return pa.table(made, names=list(columns))
+        return _in_spark_types(rows, schema, columns)
+
+    def find_listed(
+        self,
+        table: ResolvedTable,
+        values: Mapping[str, pa.ChunkedArray],
+        columns: Sequence[str],
+        rows_max: int,
+    ) -> pa.Table | None:
+        """Columns of the rows whose other columns have one of these values, and of more rows, in Spark's types; None:
+        Spark has to read them, or they are more than `rows_max`. Safe without the lock.
+        """
+        schema, files = table.schema, self._files(table, columns)
+        if files is None or self._fileio.folders is None or sum(one.visible_rows for one in files) > READ_MAX:
+            return None
+        listed = {name: one for name, one in values.items() if schema.field(name).type.root in _LISTED}
+        if not listed:
+            return None
+        try:
+            parts = [_one_of(schema.field(name), one) for name, one in listed.items()]
+            wanted = PredicateCondition(And(tuple(parts)), schema)
+            stored = [schema.field(one).name for one in columns]
+            plan = ScanPlan(None, schema, files)
+            rows = read_few(self._fileio, plan, wanted, stored, rows_max, cache=table.cache)
+        except (pa.ArrowException, TablestoreError):  # Spark reads the same files, and says so
+            return None
+        return None if rows is None else _in_spark_types(rows, schema, columns)
+
+    def _files(self, table: ResolvedTable, columns: Sequence[str]) -> tuple[StoredFile, ...] | None:
+        """Those of a state of which the driver may read columns."""
+        with self._tables.lock:
+            files = self._tables.files_of(table)
+        return files if all(has_spark_type(table.schema.field(one).type) for one in columns) else None
 
     def answered(self, frame: DataFrame, meanings: Meanings) -> DataFrame:
         """The same rows, with those that are found by their keys as values; the very frame without such."""
@@ -157,6 +190,18 @@ class KeyReads:
         made = pa.table(columns, names=schema.field_names)
         frame = frame_of_rows(self._session, made, StructType(fields))
         return frame._jdf.queryExecution().analyzed().data()
+
+
+def _one_of(field: DataField, values: pa.ChunkedArray) -> OneOf:
+    stored = comparable_column(values.cast(type_to_arrow(field.type)), field.type)
+    return OneOf(field.name, frozenset(pc.unique(stored).drop_null().to_pylist()))
+
+
+def _in_spark_types(rows: pa.Table, schema: TableSchema, columns: Sequence[str]) -> pa.Table:
+    """Columns by their names of a query."""
+    fields = [schema.field(one) for one in columns]
+    made = [as_spark_has_it(rows.column(one.name), arrow_type(spark_type(one.type))) for one in fields]
+    return pa.table(made, names=list(columns))
 
 
 def _filtered_tables(numbered: str, meanings: Meanings) -> Iterator[_FilteredTable]:

@@ -21,6 +21,7 @@ from tablestore_engine.spark.merged_groups import Mask, fits_in
 from tablestore_engine.spark.plan_rows import Numbers, codes_of
 
 _SUM_DIGITS, _WIDE = 38, 60
+_LONG_DIGITS, _DOUBLE_MAX = 18, 1 << 53  # digits of any LONG; up to here DOUBLE has each integer
 
 
 def local_contributions(rows: pa.Table, columns: Sequence[GroupColumn]) -> pa.Table:
@@ -82,6 +83,17 @@ class _Contributions:
         signs, groups = self._signs[counted], self._group[counted]
         values = self._rows.column(f"x{at}_0").take(rows).combine_chunks()
         scale = values.type.scale if pa.types.is_decimal(values.type) else 0
+        value = _small_sums(values, signs, groups, len(self._first), pa.decimal128(_SUM_DIGITS, scale))
+        if value is None:
+            value = self._wide_sums(values, signs, groups, scale)
+        return {
+            f"v{at}": value,
+            f"m{at}": pa.array(_summed(groups, len(self._first), signs)),
+            f"c{at}": pa.array(_summed(groups, len(self._first), np.ones(len(groups), np.int64))),
+        }
+
+    def _wide_sums(self, values: pa.Array, signs: Numbers, groups: Numbers, scale: int) -> pa.Array:
+        """NULL where there is no row, or the sum has more digits than Spark's."""
         narrow = pa.decimal128(_SUM_DIGITS, scale)
         wide = values.cast(narrow).cast(pa.decimal256(_WIDE, scale))
         signed = pc.if_else(pa.array(signs > 0), wide, pc.negate(wide))
@@ -90,12 +102,7 @@ class _Contributions:
         index[np.asarray(added.column("g"))] = np.arange(added.num_rows)
         total = added.column("v_sum").take(pa.array(index, mask=index < 0)).combine_chunks()
         fits = pa.array(fits_in(total, narrow))
-        value = pc.if_else(fits, total, pa.scalar(None, total.type)).cast(narrow)
-        return {
-            f"v{at}": value,
-            f"m{at}": pa.array(_summed(groups, len(self._first), signs)),
-            f"c{at}": pa.array(_summed(groups, len(self._first), np.ones(len(groups), np.int64))),
-        }
+        return pc.if_else(fits, total, pa.scalar(None, total.type)).cast(narrow)
 
     # ---- extremes and distinct values: of rows in which both signs have cancelled ---------------------------
 
@@ -165,3 +172,28 @@ def _summed(groups: Numbers, count: int, values: Numbers) -> Numbers:
 def _true(values: Any) -> Mask:  # noqa: ANN401 - an array or a chunked one
     """NULL is false."""
     return np.asarray(pc.fill_null(values, False), dtype=bool)
+
+
+def _small_sums(
+    values: pa.Array, signs: Numbers, groups: Numbers, count: int, type_: pa.DataType
+) -> pa.Array | None:
+    """Sums by group of numbers that stay exact as DOUBLE while they are added; NULL of no row. None: others. REQUIRES
+    no NULL.
+    """
+    if pa.types.is_decimal(values.type):
+        if values.type.precision > _LONG_DIGITS or values.type.bit_width != 128:
+            return None
+        halves = np.frombuffer(
+            values.buffers()[1], np.int64
+        )  # the low one is the number, if it has so few digits
+        numbers = halves[2 * values.offset : 2 * (values.offset + len(values)) : 2]
+    else:
+        numbers = np.asarray(values, np.int64)
+    if not len(numbers) or len(numbers) * max(int(numbers.max()), -int(numbers.min())) >= _DOUBLE_MAX:
+        return None
+    added = np.bincount(groups, weights=numbers * signs, minlength=count).astype(np.int64)
+    has_rows = pa.array(np.bincount(groups, minlength=count) > 0)
+    whole = pa.Array.from_buffers(
+        type_, count, [None, pa.py_buffer(np.stack([added, added >> 63], axis=1).tobytes())]
+    )
+    return pc.if_else(has_rows, whole, pa.scalar(None, type_))

@@ -62,6 +62,8 @@ _GIVEN = {"LeftOuter": 0, "LeftSemi": 0, "LeftAnti": 0, "RightOuter": 1}
 ChangedTables = Callable[[str, Sequence[str], ChangedKind], pa.Table | None]
 # table, values of its primary key by the names of its columns, names of columns → its rows with such keys
 FindByKey = Callable[[str, Mapping[str, Values], Sequence[str]], pa.Table | None]
+# the same of values of any columns, and the most rows; None: also if they are more
+FindListed = Callable[[str, Mapping[str, Values], Sequence[str], int], pa.Table | None]
 Evaluate = Callable[[PlanRows, Sequence[Expression]], Sequence[TypedValues] | None]
 
 
@@ -72,13 +74,14 @@ class NotLocal(Exception):
 @dataclass(frozen=True)
 class LocalInputs:
     """Where rows come from. `occurrences`: all readings of tables of the plan. `has_changes`: whether the driver has
-    all changed rows.
+    all changed rows. `find_listed`: rows by columns that are no primary key.
     """
 
     occurrences: Sequence[Occurrence]
     changed: ChangedTables
     find: FindByKey
     has_changes: Callable[[], bool] = lambda: True
+    find_listed: FindListed = lambda *_: None
 
 
 @dataclass(frozen=True)
@@ -241,6 +244,8 @@ class LocalSteps:
         """The leaf in a part of the plan whose whole primary key is among columns with known values."""
         for leaf in self._leaves.values():
             if not is_within(leaf.path, node.path) or is_time(leaf) or not leaf.source.primary_key:
+                continue
+            if leaf.source.is_fixed:  # its name means the state of now
                 continue
             named = {leaf.columns[one].lower(): values for one, values in ids.items() if one in leaf.columns}
             key = [name.lower() for name in leaf.source.primary_key]

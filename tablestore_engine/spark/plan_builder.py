@@ -88,7 +88,7 @@ class PlanBuilder:
         REQUIRES that the rows have all columns that the expressions name.
         """
         used = frozenset[int]().union(*(one.references for one in expressions))
-        below = self._local({one: rows.columns[one] for one in used or list(rows.columns)[:1]}, rows.count)
+        below = self.leaf({one: rows.columns[one] for one in used or list(rows.columns)[:1]}, rows.count)
         if below is None:
             return None
         items = [
@@ -105,7 +105,7 @@ class PlanBuilder:
             for values, one in zip(found.columns, fields, strict=True)
         ]
 
-    def _local(self, columns: Mapping[int, TypedValues], count: int) -> Jvm | None:
+    def leaf(self, columns: Mapping[int, TypedValues], count: int) -> Jvm | None:
         """A leaf with these rows; None: they are too many."""
         attributes = self._inner.sequence([self._attribute(one) for one in columns])
         if not count:

@@ -24,6 +24,10 @@ class PlanBuilderNodes(SparkInner):
         """As Scala has it."""
         return self._to_seq(list(items))
 
+    def in_one_task(self, child: Jvm) -> Jvm:
+        """The same rows, which no operation above them shuffles."""
+        return self._logical.Repartition(1, False, child)
+
     def union(self, children: Sequence[Jvm]) -> Jvm:
         """UNION ALL by position."""
         return self._logical.Union(self._to_seq(list(children)), False, False)

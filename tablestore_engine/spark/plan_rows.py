@@ -91,10 +91,17 @@ def codes_of(columns: Sequence[Values], count: int) -> tuple[Numbers, Numbers]:
 
     REQUIRES types whose equal values are the same value.
     """
-    codes: Numbers = np.zeros(count, np.int64)
+    codes = None
     for one in columns:
         encoded = one.combine_chunks().dictionary_encode(null_encoding="encode")
-        codes = codes * (len(encoded.dictionary) + 1) + np.asarray(encoded.indices, np.int64)
-        codes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    _, first, dense = np.unique(codes, return_index=True, return_inverse=True)
-    return dense.astype(np.int64), first.astype(np.int64)
+        indices = np.asarray(encoded.indices, np.int64)
+        if codes is None:
+            codes = indices
+            continue
+        pairs = pa.array(codes * (len(encoded.dictionary) + 1) + indices).dictionary_encode()
+        codes = np.asarray(pairs.indices, np.int64)
+    if codes is None:
+        codes = np.zeros(count, np.int64)
+    first = np.zeros(codes.max() + 1 if count else 0, np.int64)
+    first[codes[::-1]] = np.arange(count - 1, -1, -1)  # of equal codes the last assignment counts
+    return codes, first

@@ -29,7 +29,7 @@ from tablestore_engine.queryplan.trace_steps import Step
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.arrow_frame import frame_of_rows
 from tablestore_engine.spark.delta_query import DeltaQuery, find_root, plan_deltas
-from tablestore_engine.spark.evaluated_keys import KeyedQuery
+from tablestore_engine.spark.evaluated_keys import KeyedQuery, RowsOfKeys, read_rows_of_keys
 from tablestore_engine.spark.fetch_rows import collect_arrow
 from tablestore_engine.spark.incoming_frame import struct_fields
 from tablestore_engine.spark.jvm_connection import check_connected
@@ -115,7 +115,7 @@ class QueryState:
 @dataclass(frozen=True)
 class QueryDeltas:
     """`known_of`: columns, if these occurrences changed. `volatile`: what in the query differs between runs. `fields`:
-    of the result, `key`: names of some of them in any case. `frame`: makes that of the query.
+    of the result, `key`: names of some of them in any case. `frame`: makes that of the query. `reads`: rows by values.
     """
 
     resolver: Resolver
@@ -125,6 +125,7 @@ class QueryDeltas:
     fields: StructType
     key: Sequence[str]
     frame: Callable[[], DataFrame]
+    reads: LocalInputs
 
     def query(self, inputs: ChangedOccurrences) -> DeltaQuery:
         """Raises NoDelta."""
@@ -182,7 +183,13 @@ class QueryDeltas:
 
     @property
     def _keyed(self) -> KeyedQuery:
-        return KeyedQuery(self.frame(), self.resolver.prune, self.names, self._key_names)
+        return KeyedQuery(self.frame, self.resolver.prune, self.names, self._key_names, self._over_rows_of)
+
+    def _over_rows_of(self, keys: pa.Table) -> RowsOfKeys | None:
+        if self.volatile:
+            return None
+        known = self.known_of(self.plan, ())
+        return read_rows_of_keys(self.plan, known, self.reads, self._ids, keys)
 
     def _run(self, frame: DataFrame) -> pa.Table:
         return collect_arrow(self.resolver.prune(frame))

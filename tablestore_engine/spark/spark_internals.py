@@ -7,12 +7,14 @@ WHY        a call costs 0.1 ms or more, and one more when Python lets go of its 
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from py4j import protocol
 from py4j.protocol import Py4JError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql.classic.column import Column as ClassicColumn
@@ -24,6 +26,7 @@ _BLOCK_BYTES = 128 << 20  # Spark cuts files by its own settings, not by blocks
 _NUMBER_BYTES = 8  # of a BIGINT, as Spark estimates a range
 _ALL_ROWS = (1 << 31) - 1  # of one batch
 _NO_LIMIT, _NO_TIME = (1 << 63) - 1, -1
+_BYTES = protocol.SUCCESS + protocol.BYTES_TYPE  # of an answer, which base64 follows
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,16 @@ def _looked_up(path: str) -> cached_property[Jvm]:
         return found
 
     return cached_property(look)
+
+
+def _next_bytes(iterator: Jvm) -> bytes:
+    """The next array of bytes: py4j itself decodes each byte as a number, 1 s for 10 MB."""
+    client, target = iterator._gateway_client, iterator._target_id
+    call = f"{protocol.CALL_COMMAND_NAME}{target}\nnext\n{protocol.END_COMMAND_PART}"
+    answer = client.send_command(call)
+    if answer.startswith(_BYTES):
+        return b64decode(answer[len(_BYTES) :])
+    return bytes(protocol.get_return_value(answer, client, target, "next"))
 
 
 class SparkInner:
@@ -197,7 +210,7 @@ class SparkInner:
             if not _is_missing_constructor(error):
                 raise
             return None
-        message = bytes(found.next()) if found.hasNext() else b""
+        message = _next_bytes(found) if found.hasNext() else b""
         found.hasNext()  # it closes its buffers at the end
         return message
 

@@ -82,7 +82,7 @@ class StateQuery:
         if changed.again.num_rows:
             fresh = self._collected(self._of_keys(self._rows(), changed.again), GROUPS_MAX + 1)
         touched, state = changed.with_evaluated(fresh)
-        if state.rows.num_rows > GROUPS_MAX and state.whole().num_rows > GROUPS_MAX:
+        if state.rows.num_rows > GROUPS_MAX and state.count() > GROUPS_MAX:
             raise NoDelta(f"more than {GROUPS_MAX:,} groups")
         unknown = StateResults(self.plan, self.root).unknown(touched)
         if self.root.is_total:

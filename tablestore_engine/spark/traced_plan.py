@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import cached_property, partial
+from typing import Any
 
 from pyspark.sql import DataFrame
 
@@ -29,6 +30,7 @@ from tablestore_engine.spark.collected_parts import Collect, CollectedParts
 from tablestore_engine.spark.plan_builder import ChangesOf, PlanBuilder
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import PlanParts, each, expr_id
+from tablestore_engine.spark.plan_rows import PlanRows
 from tablestore_engine.spark.run_time_plan import Elapsed, RunTimes
 from tablestore_engine.spark.spark_internals import Jvm
 from tablestore_engine.spark.split_plan import with_joined_scalars
@@ -129,6 +131,28 @@ class TracedPlan:
         return PlanBuilder(
             self.inner, self.parts, self._views, known, changes, elapsed, CollectedParts(collect)
         )
+
+    def over_rows(
+        self, known: KnownColumns, given: Mapping[int, PlanRows], *, is_one_task: bool
+    ) -> DataFrame | None:
+        """The whole query over other rows of some leaves, by the ExprId of their first column; None: too many.
+
+        `is_one_task`: without a shuffle of these rows.
+        """
+        builder, views = self.builder(known, _none, None, _none), list[tuple[Jvm, Jvm]]()
+        for placeholder, view in self._views:
+            rows = given.get(expr_id(placeholder.output().apply(0)))
+            leaf = view if rows is None else builder.leaf(rows.columns, rows.count)
+            if leaf is None:
+                return None
+            if rows is not None and rows.count and is_one_task:
+                leaf = self.inner.in_one_task(leaf)
+            views.append((placeholder, leaf))
+        return self.inner.analyzed_frame(self.inner.replaced(self.parts.node(()), views))
+
+
+def _none(*_: object) -> Any:  # noqa: ANN401 - of any type
+    raise AssertionError("a plan without changed rows")
 
 
 def _normal_form(inner: PlanBuilderNodes, plan: Jvm) -> Jvm:

@@ -319,9 +319,8 @@ class TracedQuery:
         assert self._plan is not None
         chance = "" if self._plan.is_deterministic else "a function that is not deterministic"
         volatile = self.volatile or chance
-        return QueryDeltas(
-            self._resolver, self._plan, self._known, volatile, self._fields, key, self._whole_frame
-        )
+        reads, frame = self._inputs({}).local_inputs(self.occurrences), self._whole_frame
+        return QueryDeltas(self._resolver, self._plan, self._known, volatile, self._fields, key, frame, reads)
 
     def _whole_frame(self) -> DataFrame:
         """The query, at the moment of the run."""

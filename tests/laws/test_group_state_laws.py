@@ -236,12 +236,14 @@ def test_parts_are_few_and_give_the_state_of_all_runs(groups: int) -> None:
         rows = {key: state_of(key, [(run, 1)], names) for key in keys if rng.random() < 0.8}
         wanted = {key: row for key, row in wanted.items() if key not in keys} | rows
         state = state.changed(pa.table({"g0": keys}), as_table(list(rows.values()), names))  # type: ignore[arg-type]
+        assert state.count() == len(wanted)
         stay, part = state.unwritten()
         files[f"part {run}"] = part
         sizes = (*stay, (f"part {run}", part.num_rows))
         assert all(one[1] > GROWS * other[1] for one, other in zip(stay, sizes[1:], strict=True))
         state = GroupState(pa.concat_tables([files[name] for name, _ in sizes]), sizes)
         assert sorted_rows(state.whole()) == sorted_rows(as_table(list(wanted.values()), names))
+        assert state.count() == state.whole().num_rows
         written, changed = written + part.num_rows, changed + len(keys)
     assert written < 8 * changed
 

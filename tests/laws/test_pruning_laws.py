@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 import re
 from dataclasses import replace
 from decimal import Decimal
@@ -11,6 +12,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -290,3 +292,16 @@ def test_bounds_that_leave_a_nan_out_still_let_it_be_found() -> None:
     )
     assert all(prune([numbers], one, schema) for one in wanted)
     assert not prune([numbers], Compare("x", "<", 1.0), schema)
+
+
+@pytest.mark.parametrize("base", [0, -7, 1 << 40, (1 << 62) + 5, (1 << 63) - 12, -(1 << 63) + 6])
+def test_listed_integers_are_those_of_the_list(base: int) -> None:
+    """Numbers near those of the list, at both ends of their type, and NULL, by both ways of looking numbers up."""
+    rng = random.Random(base)
+    ends = (-(1 << 63), (1 << 63) - 1, 0, None)
+    for spread in (5, 1 << 23):
+        listed = {min(max(base + rng.randrange(-spread, spread), ends[0]), ends[1]) for _ in range(6)}
+        near = [min(max(one + rng.choice([-1, 0, 1]), ends[0]), ends[1]) for one in listed for _ in range(4)]
+        rows = pa.table({"a": pa.array([*near, *ends], pa.int64())})
+        found = matching(OneOf("a", frozenset(listed)), rows, {"a": DataType("BIGINT")})
+        assert found.tolist() == [one in listed for one in (*near, *ends)]

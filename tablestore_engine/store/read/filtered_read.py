@@ -56,6 +56,38 @@ def read_matching(
     return pa.concat_tables([read.target.empty_table(), *parts])
 
 
+def read_few(
+    fileio: FileIO,
+    plan: ScanPlan,
+    wanted: BoundCondition,
+    columns: Sequence[str],
+    rows_max: int,
+    cache: KeyCache | None = None,
+) -> pa.Table | None:
+    """As read_matching; each thread holds a step of read rows. None: more than `rows_max` match."""
+    from tablestore_engine.store.read.index_pruning import prune_by_indexes
+    from tablestore_engine.store.rows.matching_rows import possible_groups
+
+    read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
+
+    def rows_of(file: StoredFile) -> pa.Table | None:
+        found, count = [read.target.empty_table()], 0
+        with read.reader.open(file) as opened:
+            for rows in read.steps_of_file(opened, possible_groups(opened, wanted), step_rows([file])):
+                found.append(rows)
+                count += rows.num_rows
+                if count > rows_max:
+                    return None
+        return pa.concat_tables(found)
+
+    files = prune_by_indexes(fileio, wanted.prune(plan.files), wanted, plan.schema)
+    found = decode_files(fileio, files, rows_of)
+    parts = [one for one in found if one is not None]
+    if len(parts) < len(found) or sum(one.num_rows for one in parts) > rows_max:
+        return None
+    return pa.concat_tables([read.target.empty_table(), *parts])
+
+
 def read_keys(
     reader: FileReader, files: Sequence[StoredFile], wanted: BoundCondition, keys_max: int
 ) -> pa.Table | None:
