@@ -5,7 +5,7 @@ Steps      tables of which the query needs only rows with these keys (keyed_read
            are values of the plan → the query → stored rows of keys without a row
 WHY        a statement that joins the keys, the query and the stored rows is three broadcasts and a shuffle. As literals
            the keys are pushed below joins and aggregates, and stored rows are needed only of keys without a new row.
-           Spark's scan takes 1 s for two columns of 20 million rows, Arrow 0.3 s.
+           Arrow reads two columns of all rows in less than half of the time of a scan by Spark (decision 0172).
 INVARIANT  what the statement would refuse is left to it: NULL in a key, a key with several rows, an error of the query.
 """
 

@@ -61,7 +61,7 @@ def _looked_up(path: str) -> cached_property[Jvm]:
 
 
 def _next_bytes(iterator: Jvm) -> bytes:
-    """The next array of bytes: py4j itself decodes each byte as a number, 1 s for 10 MB."""
+    """The next array of bytes: py4j itself decodes each byte as a number."""
     client, target = iterator._gateway_client, iterator._target_id
     call = f"{protocol.CALL_COMMAND_NAME}{target}\nnext\n{protocol.END_COMMAND_PART}"
     answer = client.send_command(call)
