@@ -183,7 +183,7 @@ class Resolver:
         """The rows of an analyzed frame from fewer files, to be collected at once. REQUIRES in_use(), as for it."""
         with self._registry.lock:
             pruner = self._tables.pruner()
-        return in_one_task(pruner.pruned(frame))
+        return in_one_task(pruner.pruned(frame), has_ties=False)
 
     def prepared(self, frame: DataFrame, session: SparkSession) -> DataFrame:
         """A frame of query_in, ready to run in its session: data files in place of what stands for them."""

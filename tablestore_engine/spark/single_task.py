@@ -5,6 +5,9 @@ Steps      each leaf and each UNION in one partition: no node needs a shuffle â†
            generated code, in a session of our own that has the settings of the caller's
 INVARIANT  the rows are those of the same analyzed plan. Settings differ that change how a query runs, no others, and
            the caller's session keeps its own.
+INVARIANT  no value depends on the order in which rows are read, which is another one here. Sums of floating-point
+           numbers, averages of integers, first(), lists and texts with a collation keep the session's way: so
+           `equals_full_refresh` holds to the bit.
 INVARIANT  what may take long over few rows keeps its tasks: functions of users, and joins of many rows without an
            equality.
 WHY        of a query over a thousand rows nine tenths are jobs, and code that Spark makes for it and compiles.
@@ -49,6 +52,12 @@ _SHUFFLED = re.compile(
     r"(?:Lateral)?Join|Aggregate|Window|Distinct|Deduplicate|Intersect|Except|Sort|.*\b(?:list|exists)#"
 )
 _EQUAL = re.compile(" = | <=> ")
+_ORDER_FREE = frozenset(
+    {"AggregateExpression", "Count", "CountIf", "BoolAnd", "BoolOr", "Min", "Max", "Sum", "Average"}
+)
+_FUNCTION = re.compile(r'"class":"[\w.]*\.aggregate\.(\w+)"')
+_FLOATS, _INTEGERS = re.compile('"(?:float|double)"'), re.compile('"(?:byte|short|integer|long)"')  # types
+_FIRST_OF_EQUALS = re.compile(r"Deduplicate|.*\bcollate\b", re.IGNORECASE)
 Numbered = tuple[int, int, str]  # number, depth and text of a node
 _PASSED = frozenset({"Union", "Project", "Filter", "SubqueryAlias", "View"})
 
@@ -62,9 +71,9 @@ class _OneTaskSession:
     session: SparkSession
 
 
-def in_one_task(frame: DataFrame) -> DataFrame:
-    """The same rows, for a frame that is collected at once; the very frame where it takes one job anyway, or one task
-    may take long.
+def in_one_task(frame: DataFrame, *, has_ties: bool) -> DataFrame:
+    """The same rows, for a frame that is collected at once; the very frame where it takes one job anyway, one task may
+    take long, or a value may depend on the order of rows. `has_ties`: rows of a window may be equal in ORDER BY.
     """
     try:
         inner = PlanBuilderNodes.of(frame.sparkSession)
@@ -76,7 +85,10 @@ def in_one_task(frame: DataFrame) -> DataFrame:
         leaves = [plan.p(number) for number in _leaves(nodes)]
         if not any(_SHUFFLED.match(text) for _, _, text in nodes) or not _is_small(inner, plan, leaves):
             return frame
-        if any(_is_slow(plan, number, text) for number, _, text in nodes):
+        if any(
+            _is_slow(plan, number, text) or _is_ordered(plan, number, text, has_ties=has_ties)
+            for number, _, text in nodes
+        ):
             return frame
         for number in reversed(_unions(nodes)):
             plan = inner.in_one_partition(plan, [plan.p(number)])  # the numbers before it stay
@@ -92,6 +104,27 @@ def _is_slow(plan: Jvm, number: int, text: str) -> bool:
         return _SLOW.search(text) is not None
     sizes = [side.maxRows() for side in each(plan.p(number).children())]
     return not any(one.isDefined() and one.get() <= FEW_ROWS for one in sizes)
+
+
+def _is_ordered(plan: Jvm, number: int, text: str, *, has_ties: bool) -> bool:
+    """Whether values of a node may depend on the order of its rows."""
+    if text.startswith("Aggregate "):
+        values = plan.p(number).aggregateExpressions()
+    elif text.startswith("Window "):
+        if has_ties:
+            return True
+        values = plan.p(number).windowExpressions()
+    else:
+        return _FIRST_OF_EQUALS.match(text) is not None
+    return not all(map(_is_order_free, (str(one.toJSON()) for one in each(values))))
+
+
+def _is_order_free(value: str) -> bool:
+    functions = set(_FUNCTION.findall(value))
+    if not functions:
+        return True
+    is_exact = not _FLOATS.search(value) and not ("Average" in functions and _INTEGERS.search(value))
+    return is_exact and functions <= _ORDER_FREE
 
 
 def _is_small(inner: PlanBuilderNodes, plan: Jvm, leaves: Sequence[Jvm]) -> bool:

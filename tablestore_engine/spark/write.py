@@ -116,7 +116,7 @@ def collect_small(frame: DataFrame, *, spools: bool = False) -> pa.Table | None:
     from tablestore_engine.spark.single_task import in_one_task  # noqa: PLC0415 - it needs Spark (decision 0137)
 
     try:
-        single = in_one_task(frame)
+        single = in_one_task(frame, has_ties=True)
         if single is not frame:
             return _at_most(to_arrow(single.limit(SMALL_ROWS + 1)))
         size = input_size(frame)
