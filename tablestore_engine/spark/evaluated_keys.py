@@ -93,7 +93,8 @@ class KeyedQuery:
             few = self.over_rows_of(keys)
             frame = self.frame() if few is None else few.frame
             is_alone = few is not None and few.is_alone
-            found = collect_arrow(self.prune(frame if is_alone else self._restricted(frame, keys)))
+            # a query over values reads no file that could be left out
+            found = collect_arrow(frame if is_alone else self.prune(self._restricted(frame, keys)))
             rows = pa.table(found.columns, names=list(self.names))  # without NOT NULL
             if is_alone:
                 own = positions_in(rows.select(list(self.key)).cast(keys.schema), keys, list(self.key))

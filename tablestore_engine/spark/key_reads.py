@@ -51,7 +51,7 @@ from tablestore_engine.store.read.text_condition import PredicateCondition
 
 KEYS_MAX = 1_000
 READ_MAX = (
-    50_000_000  # rows of a table that the driver filters by values; Spark reads more on all of its cores
+    50_000_000  # rows of a table that the driver filters by values; more are Spark's, on all of its cores
 )
 _LISTED = (*INTEGER_ROOTS, "VARCHAR", "DATE")  # types of which Spark has each value as it is stored
 _LINE = re.compile(r"(\d+) ((?:[: ]  )*(?:[:+]- )?)(.*)")

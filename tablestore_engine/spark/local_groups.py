@@ -183,9 +183,8 @@ def _small_sums(
     if pa.types.is_decimal(values.type):
         if values.type.precision > _LONG_DIGITS or values.type.bit_width != 128:
             return None
-        halves = np.frombuffer(
-            values.buffers()[1], np.int64
-        )  # the low one is the number, if it has so few digits
+        # the low half is the number, if it has so few digits
+        halves = np.frombuffer(values.buffers()[1], np.int64)
         numbers = halves[2 * values.offset : 2 * (values.offset + len(values)) : 2]
     else:
         numbers = np.asarray(values, np.int64)

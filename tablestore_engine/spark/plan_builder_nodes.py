@@ -34,7 +34,7 @@ class PlanBuilderNodes(SparkInner):
 
     def in_one_partition(self, plan: Jvm, nodes: Sequence[Jvm]) -> Jvm:
         """The plan with each of these nodes in one partition, in subqueries too. REQUIRES that none is in another."""
-        pairs = [(one, self._logical.Repartition(1, False, one)) for one in nodes]
+        pairs = [(one, self.in_one_task(one)) for one in nodes]
         return plan.transformUpWithSubqueries(self._partial(pairs))
 
     def on_children(self, node: Jvm, children: Sequence[Jvm]) -> Jvm:

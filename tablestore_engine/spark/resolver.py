@@ -180,7 +180,7 @@ class Resolver:
         return self.query_in(self._session, text, overrides)
 
     def prune(self, frame: DataFrame) -> DataFrame:
-        """The rows of an analyzed frame from fewer files, to be collected at once. REQUIRES in_use(), as for it."""
+        """An analyzed frame over fewer files, to be collected at once. REQUIRES in_use() and windows without ties."""
         with self._registry.lock:
             pruner = self._tables.pruner()
         return in_one_task(pruner.pruned(frame), has_ties=False)

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -268,3 +268,14 @@ def _silence() -> None:
     logging.getLogger().addFilter(_is_not_py4j)
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def leave_session(session: Any) -> None:  # noqa: ANN401 - py4j's
+    """Frees the memory of a session. Spark's context holds a listener of its queries, which refers to the session; the
+    listener is removed. Another Spark version may have it elsewhere, and then the session stays in memory.
+    """
+    with suppress(Py4JError):
+        manager = session.sessionState().streamingQueryManager()
+        field = manager.getClass().getDeclaredField("listenerBus")
+        field.setAccessible(True)
+        session.sparkContext().listenerBus().removeListener(field.get(manager))

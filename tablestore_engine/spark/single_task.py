@@ -17,18 +17,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from tablestore_engine.queryplan.keyed_parts import SUMS
+from tablestore_engine.queryplan.stable_values import EXACT_AGGREGATES
 from tablestore_engine.spark.jvm_connection import check_connected
 from tablestore_engine.spark.plan_builder_nodes import PlanBuilderNodes
 from tablestore_engine.spark.plan_expressions import each
 from tablestore_engine.spark.plan_outline import numbered_nodes
+from tablestore_engine.spark.session import leave_session
 from tablestore_engine.spark.spark_internals import Jvm
 
 SMALL_BYTES = 1 << 20
@@ -52,9 +53,7 @@ _SHUFFLED = re.compile(
     r"(?:Lateral)?Join|Aggregate|Window|Distinct|Deduplicate|Intersect|Except|Sort|.*\b(?:list|exists)#"
 )
 _EQUAL = re.compile(" = | <=> ")
-_ORDER_FREE = frozenset(
-    {"AggregateExpression", "Count", "CountIf", "BoolAnd", "BoolOr", "Min", "Max", "Sum", "Average"}
-)
+_ORDER_FREE = EXACT_AGGREGATES | SUMS | {"AggregateExpression"}
 _FUNCTION = re.compile(r'"class":"[\w.]*\.aggregate\.(\w+)"')
 _FLOATS, _INTEGERS = re.compile('"(?:float|double)"'), re.compile('"(?:byte|short|integer|long)"')  # types
 _FIRST_OF_EQUALS = re.compile(r"Deduplicate|.*\bcollate\b", re.IGNORECASE)
@@ -170,14 +169,3 @@ def _own_session(session: SparkSession) -> SparkSession:
             own.conf.set(name, value)
         known = vars(session)["_tablestore_single"] = _OneTaskSession(settings, seen, own)
     return known.session
-
-
-def leave_session(session: Any) -> None:  # noqa: ANN401 - py4j's
-    """Spark's context keeps a listener of each session's queries for ever, and by it the session: it is let go by
-    taking that listener away. A Spark that has it elsewhere keeps the session.
-    """
-    with suppress(Py4JError):
-        manager = session.sessionState().streamingQueryManager()
-        field = manager.getClass().getDeclaredField("listenerBus")
-        field.setAccessible(True)
-        session.sparkContext().listenerBus().removeListener(field.get(manager))

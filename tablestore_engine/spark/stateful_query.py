@@ -34,7 +34,7 @@ from tablestore_engine.errors import FixRequest
 from tablestore_engine.spark import spark_errors
 from tablestore_engine.spark.group_keys import find_loose_key
 from tablestore_engine.spark.resolver import Resolver
-from tablestore_engine.spark.single_task import leave_session
+from tablestore_engine.spark.session import leave_session
 from tablestore_engine.spark.spark_settings import OutputMode
 from tablestore_engine.spark.state_stores import merge_stores
 from tablestore_engine.spark.stream_outline import find_stale

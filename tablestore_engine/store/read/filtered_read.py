@@ -66,18 +66,16 @@ def read_few(
 ) -> pa.Table | None:
     """As read_matching; each thread holds a step of read rows. None: more than `rows_max` match."""
     from tablestore_engine.store.read.index_pruning import prune_by_indexes
-    from tablestore_engine.store.rows.matching_rows import possible_groups
 
     read = _FilteredRead(_reader(fileio, plan, cache), wanted, columns)
 
     def rows_of(file: StoredFile) -> pa.Table | None:
         found, count = [read.target.empty_table()], 0
-        with read.reader.open(file) as opened:
-            for rows in read.steps_of_file(opened, possible_groups(opened, wanted), step_rows([file])):
-                found.append(rows)
-                count += rows.num_rows
-                if count > rows_max:
-                    return None
+        for rows in read.steps_of_file(file):
+            found.append(rows)
+            count += rows.num_rows
+            if count > rows_max:
+                return None
         return pa.concat_tables(found)
 
     files = prune_by_indexes(fileio, wanted.prune(plan.files), wanted, plan.schema)
@@ -154,7 +152,6 @@ def _blocks(
         return
     from tablestore_engine.store.read.index_pruning import prune_by_indexes
     from tablestore_engine.store.read.key_lookup import keys_by_file
-    from tablestore_engine.store.rows.matching_rows import possible_groups
 
     read = _FilteredRead(reader, wanted, columns)
     files = prune_by_indexes(reader.fileio, wanted.prune(plan.files), wanted, plan.schema)
@@ -163,8 +160,7 @@ def _blocks(
         yield from (read.rows_of_keys(*one) for one in keys)
         return
     for file in files:
-        with reader.open(file) as opened:
-            yield from read.steps_of_file(opened, possible_groups(opened, wanted), step_rows([file]))
+        yield from read.steps_of_file(file)
 
 
 class _FilteredRead:
@@ -187,14 +183,18 @@ class _FilteredRead:
         with self.reader.open(file) as opened:
             return self._rows(opened, possible_groups(opened, self.wanted), parallel=True)
 
-    def steps_of_file(self, opened: OpenFile, groups: Sequence[int], rows_max: int) -> Iterator[pa.Table]:
-        """The same, about `rows_max` read rows at a time: row groups, or parts of a large one."""
-        for portion in opened.parquet.portions(rows_max, groups):
-            if not opened.is_large(portion, rows_max):
-                yield self._rows(opened, portion, parallel=True)
-                continue
-            for rows in opened.read_parts(portion[0], self._needed, rows_max=rows_max):
-                yield rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
+    def steps_of_file(self, file: StoredFile) -> Iterator[pa.Table]:
+        """The same, a step of read rows (row_budget) at a time: row groups, or parts of a large one."""
+        from tablestore_engine.store.rows.matching_rows import possible_groups
+
+        step = step_rows([file])
+        with self.reader.open(file) as opened:
+            for portion in opened.parquet.portions(step, possible_groups(opened, self.wanted)):
+                if not opened.is_large(portion, step):
+                    yield self._rows(opened, portion, parallel=True)
+                    continue
+                for rows in opened.read_parts(portion[0], self._needed, rows_max=step):
+                    yield rows.filter(pa.array(self.wanted.mask(rows))).select(self.target.names)
 
     def _rows(self, opened: OpenFile, groups: Sequence[int], *, parallel: bool) -> pa.Table:
         from tablestore_engine.store.rows.matching_rows import find_matches, read_more
